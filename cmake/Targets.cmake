@@ -1,0 +1,58 @@
+# ganymede_library(NAME [TORCH] DEPS target...): every .cpp of this folder but main.cpp and what
+# EXCLUDE names, as a static library whose headers are included from the root of the tree.
+function(ganymede_library name)
+  cmake_parse_arguments(arg "TORCH" "" "DEPS;PRIVATE_DEPS;EXCLUDE;FOLDERS" ${ARGN})
+  set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  foreach(folder IN LISTS arg_FOLDERS)
+    list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  foreach(excluded IN LISTS arg_EXCLUDE)
+    list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${excluded})
+  endforeach()
+  if(sources)
+    add_library(${name} STATIC ${sources})
+    target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
+    target_link_libraries(${name} PUBLIC ${arg_DEPS} PRIVATE ${arg_PRIVATE_DEPS})
+    if(arg_TORCH)
+      target_link_libraries(${name} PUBLIC torch_cpu_only)
+      target_precompile_headers(${name} PRIVATE <ATen/ATen.h> <torch/csrc/autograd/autograd.h>)
+    endif()
+  else()
+    add_library(${name} INTERFACE)
+    target_include_directories(${name} INTERFACE ${CMAKE_SOURCE_DIR})
+    target_link_libraries(${name} INTERFACE ${arg_DEPS} ${arg_PRIVATE_DEPS})
+  endif()
+endfunction()
+
+# ganymede_test(KIND AREA [LABELS label...] DEPS target...): every .cpp of this folder as one GoogleTest
+# program `KIND_AREA`; each test of it is a CTest test with label KIND.
+function(ganymede_test kind area)
+  cmake_parse_arguments(arg "TORCH" "TIMEOUT" "DEPS;LABELS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  set(name ${kind}_${area})
+  add_executable(${name} ${sources})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gmock GTest::gtest_main)
+  if(arg_TORCH)
+    target_precompile_headers(${name} PRIVATE <ATen/ATen.h> <torch/csrc/autograd/autograd.h>)
+  endif()
+  target_compile_definitions(${name} PRIVATE
+    GANYMEDE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" GANYMEDE_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  # The labels travel as one test property; a list inside gtest_discover_tests needs its own quoting.
+  string(JOIN "\\;" labels ${kind} ${arg_LABELS})
+  gtest_discover_tests(${name} TEST_PREFIX ${kind}.${area}. DISCOVERY_MODE PRE_TEST
+    PROPERTIES LABELS "${labels}" TIMEOUT ${arg_TIMEOUT})
+endfunction()
+
+# ganymede_program(NAME SOURCE DEPS target...): a thin main.
+function(ganymede_program name source)
+  cmake_parse_arguments(arg "" "" "DEPS" ${ARGN})
+  add_executable(${name} ${source})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${arg_DEPS})
+endfunction()

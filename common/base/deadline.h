@@ -1,0 +1,28 @@
+#pragma once
+
+#include <chrono>
+
+namespace ganymede {
+
+using Clock = std::chrono::steady_clock;
+
+/// A point in time after which a wait gives up. Every wait of the project takes one.
+class Deadline {
+ public:
+  static Deadline after(std::chrono::nanoseconds span) { return Deadline(Clock::now() + span); }
+  static Deadline after_seconds(double seconds) {
+    return after(std::chrono::nanoseconds(static_cast<long long>(seconds * 1e9)));
+  }
+  bool passed() const { return Clock::now() >= at_; }
+  /// Time left, never negative.
+  std::chrono::nanoseconds left() const {
+    auto now = Clock::now();
+    return now >= at_ ? std::chrono::nanoseconds(0) : std::chrono::nanoseconds(at_ - now);
+  }
+
+ private:
+  explicit Deadline(Clock::time_point at) : at_(at) {}
+  Clock::time_point at_;
+};
+
+}  // namespace ganymede

@@ -1,0 +1,158 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// The typed configuration of a run. Plain data with defaults; `fields.h` lists every key once with its range and
+/// its one-line explanation, and parsing, `--set`, the effective configuration and `--help` all read that list.
+namespace ganymede::config {
+
+enum class Dtype { fp32, bf16 };
+enum class Recompute { full };
+enum class Schedule { constant, cosine };
+enum class Router { sigmoid };
+enum class GradientWire { fp32_all_to_all };
+
+struct Run {
+  std::string name = "run";
+  std::uint64_t seed = 1;
+  std::int64_t steps = 100;
+};
+
+struct Parallel {
+  int ranks = 1;         // cells in the world
+  int expert_group = 1;  // ranks that split the experts between them
+  int replicas = 1;      // data-parallel copies of the sharded model
+};
+
+struct Topology {
+  int ranks_per_node = 0;  // 0: all ranks on this node
+};
+
+struct Model {
+  int vocabulary = 256;
+  int hidden = 64;
+  int layers = 2;
+  int heads = 4;
+  int kv_heads_global = 1;   // key/value heads of global layers
+  int kv_heads_sliding = 2;  // key/value heads of sliding-window layers
+  int qk_dim = 24;
+  int v_dim = 16;
+  double rotary_fraction = 0.334;  // of qk_dim; the rotated part is int(qk_dim * fraction) rounded down to even
+  double rope_theta_global = 5e6;
+  double rope_theta_sliding = 1e4;
+  double value_scale = 0.707;
+  int window = 128;      // tokens a sliding-window layer sees, itself included
+  int global_every = 6;  // layer i is global when i == 0 or (i + 1) % global_every == 0; 1: all are global
+  bool sinks = true;     // one sink logit per head in sliding-window layers
+  int dense_layers = 1;  // the first layers have a dense feed-forward network
+  int ffn = 128;         // hidden size of a dense feed-forward network
+  int experts = 8;       // 0: every layer is dense
+  int top_k = 2;
+  int expert_ffn = 32;  // hidden size of one expert
+  Router router = Router::sigmoid;
+  double router_scale = 1.0;       // factor on the normalised weights of the chosen experts
+  double bias_update_rate = 1e-3;  // step of the selection bias towards balance
+  double norm_eps = 1e-5;
+  bool tied_head = false;
+  double init_std = 0.02;  // normal, truncated at 3 deviations
+};
+
+struct Data {
+  std::string path;                               // a packed dataset (folder)
+  std::vector<std::string> sources;               // packed into `path` on first use
+  std::vector<std::string> extensions = {".py"};  // files taken from source trees
+  std::string tokenizer = "bytes";                // "bytes" or a SentencePiece model file
+  int seq_len = 256;
+  int rows_per_step = 4;
+  double validation_fraction = 0.02;  // of documents, chosen by a hash of their text
+  int slots = 4;                      // batches prepared ahead
+  int balance_group = 1;              // rows are taken from groups of rows_per_step * balance_group of like cost
+};
+
+struct Optimizer {
+  std::string name = "adamw";
+  double lr = 1e-3;
+  double min_lr_ratio = 0.1;  // the schedule ends at lr * min_lr_ratio
+  Schedule schedule = Schedule::cosine;
+  std::int64_t warmup_steps = 10;
+  std::int64_t decay_steps = 0;  // length of the schedule in steps; 0: run.steps
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1e-8;
+  double weight_decay = 0.1;
+  double clip_norm = 1.0;  // 0: no clipping
+  int threads = 0;         // 0: chosen from the cores of the cell
+};
+
+struct Compute {
+  Dtype dtype = Dtype::fp32;
+  int threads = 0;  // 0: cores / ranks of this node
+  bool deterministic = true;
+  int loss_chunk = 512;  // tokens whose logits are held at once
+};
+
+struct Offload {
+  double fraction = 0.0;  // share of saved layer inputs that lives in the arena
+};
+
+struct Wire {
+  Dtype gather = Dtype::fp32;  // format of parameters on the wire and of the working copy
+  GradientWire dense_gradients = GradientWire::fp32_all_to_all;
+  GradientWire expert_gradients = GradientWire::fp32_all_to_all;
+};
+
+struct Checkpoint {
+  std::int64_t every_steps = 0;  // 0: at the end only
+  int keep_last = 2;
+  double side_fraction = 0.1;  // side buffer for before-images, as a share of master and state
+};
+
+struct Validation {
+  std::int64_t every_steps = 0;  // 0: never
+  int rows = 32;                 // rows of the held-out part
+};
+
+struct Sample {
+  std::string prompt;  // text continued at the end of the run; empty: none
+  int tokens = 200;
+  double temperature = 0.8;
+};
+
+struct Launch {
+  int restart_budget = 5;  // restarts of one service within restart_window_seconds
+  double restart_window_seconds = 600;
+  double heartbeat_timeout_seconds = 30;
+  double collective_timeout_seconds = 120;
+  double stop_timeout_seconds = 60;
+  std::string wrap_worker;           // e.g. "gdb --args"
+  double host_memory_limit_gib = 0;  // per node; 0: what the machine has free
+};
+
+struct Config {
+  Run run;
+  Parallel parallel;
+  Topology topology;
+  Model model;
+  Data data;
+  Optimizer optimizer;
+  Compute compute;
+  Recompute recompute = Recompute::full;
+  Offload offload;
+  Wire wire;
+  Checkpoint checkpoint;
+  Validation validation;
+  Sample sample;
+  Launch launch;
+};
+
+/// Reads `file` and applies `settings` ("a.b=value", in order), then checks ranges and what keys demand of one
+/// another (heads by kv heads, rows_per_step by ranks with the nearest that fits, …).
+/// Throws Error(usage) with file, line, key, the value and the way out (for an unknown key: the nearest known one).
+Config load(const std::string& file, const std::vector<std::string>& settings);
+
+/// The whole configuration as TOML, every key with its explanation; `load` of it gives the same Config.
+std::string effective(const Config& config);
+
+}  // namespace ganymede::config

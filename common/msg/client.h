@@ -1,0 +1,32 @@
+#pragma once
+
+#include "common/base/deadline.h"
+#include "common/msg/message.h"
+
+#include <memory>
+#include <string>
+
+namespace ganymede::msg {
+
+/// Sends requests to one server and waits for the reply with the same id. A request that gets no reply within a
+/// second is sent again (requests are idempotent) until the deadline. Not thread-safe: one client a thread.
+class Client {
+ public:
+  /// `endpoint`: "ipc://ipc/launcher.sock" (relative to the run directory) or "tcp://host:port".
+  /// `identity` names the peer at the server ("worker.3"); a reconnecting one takes over its predecessor's.
+  Client(std::string endpoint, std::string identity, std::uint64_t job);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  using Fill = std::function<Message::BodyOffset(flatbuffers::FlatBufferBuilder&)>;
+  /// The reply's message. Throws Error when the deadline passes, when the reply is Refused (with its text and exit
+  /// code), or when what came is not a valid message.
+  Message call(const Fill& fill, Deadline deadline);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ganymede::msg

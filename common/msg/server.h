@@ -1,0 +1,32 @@
+#pragma once
+
+#include "common/msg/message.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace ganymede::msg {
+
+/// A ROUTER socket with hand-over of identities, served by one thread. A frame that is not a valid message is
+/// logged once per peer and dropped; the server goes on.
+class Server {
+ public:
+  /// Called in the server's thread for each request; the result is sent back. An Error that it throws is answered
+  /// as Refused with its text.
+  using Handler = std::function<Message(const std::string& identity, const Message& request)>;
+
+  /// Binds and starts. For ipc:// a lock file beside the path guards against taking over a live server's socket:
+  /// throws Error when it is held.
+  Server(const std::string& endpoint, Handler handler);
+  /// Stops the thread, unbinds, removes the socket file.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ganymede::msg

@@ -1,0 +1,70 @@
+/* The optimizer plugin ABI, version 1. A plugin is a shared library that exports
+ *     const GanymedeOptimizer* ganymede_optimizer_v1(void);
+ * Plain C: a plugin may be built by any compiler and needs this header alone. All pointers that a call receives are
+ * valid during the call only. Calls for different chunks may come from several threads at once; a plugin keeps no
+ * mutable state of its own: everything that must outlive a call lies in its state slots. */
+#ifndef GANYMEDE_OPTIMIZER_H
+#define GANYMEDE_OPTIMIZER_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GANYMEDE_OPTIMIZER_ABI 1u
+
+/* One fp32 value per parameter element, sharded like the parameters, zero at the start. */
+typedef struct GanymedeStateSlot {
+  const char* name;    /* "first_moment" */
+  const char* meaning; /* slots of two optimizers with equal meaning can be migrated: "momentum", "second_moment" */
+} GanymedeStateSlot;
+
+typedef struct GanymedeHyperParameter {
+  const char* name; /* key under [optimizer] of the configuration */
+  double default_value, lowest, highest;
+} GanymedeHyperParameter;
+
+/* Hyper-parameters of one step, from its decision record. */
+typedef struct GanymedeStep {
+  uint32_t size; /* sizeof(GanymedeStep) of the caller */
+  uint32_t reserved;
+  uint64_t step; /* 1 for the first update */
+  double lr, beta1, beta2, eps, weight_decay;
+  double gradient_scale; /* clip factor: gradients are multiplied by it */
+} GanymedeStep;
+
+/* One run of elements of one parameter under one rule. Inputs are not changed; outputs may not alias inputs. */
+typedef struct GanymedeChunk {
+  uint32_t size; /* sizeof(GanymedeChunk) of the caller */
+  uint32_t slots;
+  uint64_t count;
+  int32_t decayed; /* 1: weight decay applies */
+  uint32_t reserved;
+  const float* gradient;
+  const float* master;
+  const float* const* state; /* [slots] */
+  float* new_master;
+  float* const* new_state; /* [slots] */
+} GanymedeChunk;
+
+typedef struct GanymedeOptimizer {
+  uint32_t abi;  /* GANYMEDE_OPTIMIZER_ABI */
+  uint32_t size; /* sizeof(GanymedeOptimizer) of the plugin */
+  const char* name;
+  const char* version;
+  uint32_t slot_count;
+  uint32_t hyper_parameter_count;
+  const GanymedeStateSlot* slots;
+  const GanymedeHyperParameter* hyper_parameters;
+  /* The update of one chunk. Returns 0, or another value when it cannot be computed (the step is not applied). */
+  int (*update_chunk)(const GanymedeStep* step, const GanymedeChunk* chunk);
+} GanymedeOptimizer;
+
+typedef const GanymedeOptimizer* (*GanymedeOptimizerEntry)(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,89 @@
+#pragma once
+
+#include "common/config/config.h"
+#include "common/model_spec/model_spec.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// Who owns which elements of which parameter, and where they lie. A pure function of the configuration, computed
+/// alike by every service.
+///
+/// A bucket is one flat array of elements: its parameters one after another, each starting at a multiple of
+/// `alignment` elements (the gap is zero and stays zero). The ranks that share the bucket cut the flat array at
+/// row boundaries of parameters (elements of a vector count as rows) into one contiguous range each, so a gather
+/// lands every parameter whole and in place, without a copy. Ranges may differ in length.
+/// Dense buckets are cut over the whole shard group. An experts bucket of a rank holds the experts of its place in
+/// the expert group (a contiguous block), cut over the ranks of the shard group with the same place, at whole
+/// experts.
+namespace ganymede::placement {
+
+constexpr std::int64_t alignment = 16;  // elements; 64 bytes of fp32
+
+struct PlacedParameter {
+  int parameter = 0;        // index in model_spec::parameters
+  std::int64_t offset = 0;  // first element in the bucket's flat array
+};
+
+struct Bucket {
+  std::string name;  // "embed", "layer.7.dense", "layer.7.experts", "head"
+  model_spec::BucketKind kind{};
+  int layer = -1;
+  std::vector<PlacedParameter> parameters;  // in flat order
+  std::int64_t elements = 0;                // of the flat array, gaps included
+  std::vector<int> group;                   // world ranks that share this bucket, ascending
+  int index_in_group = 0;                   // of the rank that this Placement is for
+  std::vector<std::int64_t> cut;            // group.size() + 1 boundaries; member i owns [cut[i], cut[i+1])
+  std::int64_t shard_offset = 0;            // first element of this rank's range in its master, gradient, … arrays
+
+  std::int64_t shard_begin() const { return cut[index_in_group]; }
+  std::int64_t shard_elements() const { return cut[index_in_group + 1] - cut[index_in_group]; }
+};
+
+/// Part of one parameter that this rank owns.
+struct OwnedRange {
+  int parameter = 0;
+  int bucket = 0;
+  std::int64_t first = 0;  // element within the parameter
+  std::int64_t count = 0;
+  std::int64_t shard_offset = 0;  // element within this rank's master array
+};
+
+/// The unit of the optimizer's redo: a run of elements of one bucket under one update rule.
+struct Chunk {
+  int bucket = 0;
+  int parameter = 0;       // the parameter it lies in; -1 for a gap
+  std::int64_t first = 0;  // element within the parameter
+  std::int64_t shard_offset = 0;
+  std::int64_t count = 0;  // ≤ chunk_elements
+};
+
+constexpr std::int64_t chunk_elements = 16 * 1024;  // 64 KiB of fp32 a slot
+
+struct Placement {
+  int rank = 0, world = 1, expert_group = 1, shard_group = 1;
+  int expert_place = 0;                               // this rank's place in its expert group
+  int first_expert = 0, local_experts = 0;            // experts of this place
+  std::vector<int> expert_ranks;                      // world ranks of this rank's expert group, by place
+  std::vector<model_spec::ParameterSpec> parameters;  // of the whole model
+  std::vector<Bucket> buckets;                        // in forward order
+  std::vector<OwnedRange> owned;                      // in shard order
+  std::vector<Chunk> chunks;                          // in update order: buckets in forward order
+  std::int64_t shard_elements = 0;                    // of this rank's master array, all buckets, aligned
+
+  /// Index of the bucket with this name; ends the process if there is none.
+  int bucket(const std::string& name) const;
+};
+
+/// Rank r has place r % expert_group. Throws Error(usage) when the world cannot hold the model (experts not
+/// divisible by the expert group, rows fewer than ranks, replicas other than 1).
+Placement build(const config::Config& config, int rank);
+
+/// Range of rows of a step that a rank computes: rows_per_step / world consecutive rows, in rank order.
+struct RowRange {
+  int first = 0, count = 0;
+};
+RowRange rows_of(const config::Config& config, int rank);
+
+}  // namespace ganymede::placement

@@ -1,0 +1,81 @@
+#pragma once
+
+#include "common/config/config.h"
+#include "common/placement/placement.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// The step plan: the ordered operations of one training step with their lanes, buffers and dependencies. Data, not
+/// code: the CPU executor, and later the CUDA and the simulated one, run the same plan.
+namespace ganymede::plan {
+
+enum class Lane : std::uint8_t { compute, gather, reduce, to_host, to_device, host };
+constexpr int lane_count = 6;
+const char* name(Lane lane);
+
+enum class OperationKind : std::uint8_t {
+  wait_batch,
+  gather,
+  release,
+  forward,
+  offload,
+  prefetch,
+  recompute,
+  backward,
+  reduce,
+  store_gradients,
+  accumulate_norm,
+  vote,
+  decide,
+  wait_update,
+};
+const char* name(OperationKind kind);
+
+enum class BufferKind : std::uint8_t { parameters, gradients, reduced, saved_input, arena, exchange, scratch };
+
+/// A buffer of the worker's owned pool. Its place is fixed when the plan is built, so the peak is known before a
+/// step runs.
+struct Buffer {
+  std::string name;  // "parameters layer.3.experts"
+  BufferKind kind{};
+  std::int64_t bytes = 0;
+  std::int64_t offset = 0;  // in the pool (or in the arena segment for BufferKind::arena)
+};
+
+struct Operation {
+  OperationKind kind{};
+  Lane lane{};
+  int bucket = -1;         // index in Placement::buckets, -1 for none
+  int layer = -1;          // model layer; -1 embedding, layers.size() head
+  std::int64_t bytes = 0;  // moved by this rank
+  std::string wire;        // "fp32", "bf16"; empty where nothing crosses a wire
+  std::vector<int> takes;  // buffers that come to life with it
+  std::vector<int> frees;  // buffers whose life ends when it is complete
+  std::vector<int> uses;   // buffers that it reads or writes besides those
+  std::vector<int> after;  // operations that must be complete before it starts (other lanes; its own
+                           // lane's order is implied)
+};
+
+struct StepPlan {
+  std::vector<Operation> operations;  // in an order that respects all dependencies
+  std::vector<Buffer> buffers;
+  std::int64_t pool_bytes = 0;  // size of the pool, exact
+  std::int64_t peak_bytes = 0;  // most bytes alive at once, exact, by the buffers' lifetimes
+  std::int64_t arena_bytes = 0;
+};
+
+enum class PlanKind { train, validate };
+
+/// A pure function. Throws Error(usage) for choices that do not fit one another.
+StepPlan build(const config::Config& config, const placement::Placement& placement, PlanKind kind);
+
+/// Ends the process when the plan breaks an invariant: dependencies acyclic, every buffer taken once before use and
+/// freed once after, no two buffers alive at once overlap, peak as stated.
+void check(const StepPlan& plan);
+
+/// A table a person reads: one line an operation.
+std::string print(const StepPlan& plan, const placement::Placement& placement);
+
+}  // namespace ganymede::plan

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// What lies where in a run directory. All names are relative to it: every process of a run changes into it first,
+/// so that socket paths stay short.
+namespace ganymede::service {
+
+constexpr const char* config_file = "config.toml";  // the effective configuration
+constexpr const char* job_file = "job.json";        // {"job", "slots", "plugin", "plugin_hash"}
+constexpr const char* metrics_file = "metrics.jsonl";
+constexpr const char* lock_file = "ipc/run.lock";  // held by the keeper while the run lives
+constexpr const char* launcher_socket = "ipc/launcher.sock";
+constexpr const char* keeper_socket = "ipc/keeper.sock";
+constexpr const char* log_folder = "logs";               // logs/worker.0.log, logs/launcher.log, …
+constexpr const char* checkpoint_folder = "checkpoint";  // rank.<r>/ (RocksDB), manifest.<step>.json
+constexpr const char* plugin_folder = "plugins";         // copies of plugins under their hash
+
+/// Facts about the job that services need and the configuration does not hold.
+struct Job {
+  std::uint64_t id = 0;            // random, drawn when the run directory is made
+  std::vector<std::string> slots;  // state slots of the optimizer
+  std::string plugin;              // path of the plugin's copy in the run directory
+  std::uint64_t plugin_hash = 0;
+};
+Job read_job();
+void write_job(const Job& job);
+
+/// Manifest of one complete checkpoint, "checkpoint/manifest.<step, 12 digits>.json".
+struct Manifest {
+  struct Part {
+    int rank = 0;
+    std::uint64_t bytes = 0;
+    std::string hash;  // over the part's keys and values, as the checkpoint service defines it
+  };
+  std::uint64_t step = 0;
+  int world = 0, expert_group = 0;
+  double loss = 0;
+  std::string optimizer, model_hash, config;  // config: the effective configuration, for eval and generate
+  std::string tokenizer;                      // kind and hash, for generate
+  std::vector<Part> parts;
+  std::uint64_t bytes() const;
+};
+std::string manifest_name(std::uint64_t step);
+void write_manifest(const std::string& folder, const Manifest& manifest);
+/// All manifests in `folder` (a checkpoint folder), oldest first. One that does not parse throws Error naming it.
+std::vector<Manifest> read_manifests(const std::string& folder);
+/// The checkpoint folder of a run directory or checkpoint folder. Throws Error(usage) when there is none.
+std::string find_checkpoints(const std::string& folder);
+
+}  // namespace ganymede::service

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+/// The words that the processes of one cell share, in the segment `control`. Each word has one writer; every store
+/// is a release and every load an acquire. All plain 64-bit words: a futex waits on their low half.
+namespace ganymede::step_protocol {
+
+using Word = std::atomic<std::uint64_t>;
+
+/// Value of a word of `working_copy_ready` or `batch slots` before its first publication.
+constexpr std::uint64_t never = ~std::uint64_t{0};
+
+/// What one step decided, written by the worker of each cell alike (rule 9). Self-contained: a log line, a replay
+/// after a crash and the update all need nothing else. Expert counts follow in the entry `expert_counts`.
+struct DecisionRecord {
+  std::uint64_t step = 0;
+  double loss_sum = 0;  // over all loss tokens of the step, summed in rank order
+  std::uint64_t loss_tokens = 0;
+  double grad_norm = 0;    // of the whole model before clipping
+  double clip_factor = 1;  // gradients are multiplied by it
+  double lr = 0;
+  double beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0;
+  std::uint64_t apply = 1;            // 0: the step is skipped (non-finite values)
+  std::uint64_t stop_after = 0;       // 1: the run ends when this step is committed everywhere
+  std::uint64_t snapshot_after = 0;   // 1: a checkpoint of the state after this step
+  std::uint64_t snapshot_before = 0;  // 1: the record before this one ordered one (see rule 18)
+  std::uint64_t state_epoch = 0;
+  std::uint64_t optimizer_hash = 0;  // of the plugin file
+  std::uint64_t change_number = 0;
+  std::uint64_t skipped_steps = 0;  // steps skipped since the run began, this one included
+  std::uint64_t counts_hash = 0;    // hash64 of the expert counts
+  std::uint64_t checksum = 0;       // hash64 of all fields above
+
+  std::uint64_t compute_checksum() const;
+  bool intact() const { return checksum == compute_checksum(); }
+};
+
+/// Fixed part of the segment `control`; the arrays named in `shm::control_layout` follow it.
+struct ControlBlock {
+  // Written once by the launcher, before any service starts.
+  Word incarnation;  // of the run's state: +1 whenever all go back to a checkpoint
+  Word load_step;    // the checkpoint to start from; 0: a fresh start
+  // Written by the launcher.
+  Word generation;        // of the membership
+  Word stop_request;      // 1: end after the current step
+  Word snapshot_request;  // number of the newest order of a person for a checkpoint
+  // Written by the worker.
+  Word joined_generation;
+  Word decided_step;    // starts at load_step
+  Word served_request;  // newest snapshot_request that a record has honoured
+  // Written by the optimizer server.
+  Word chunks_done;  // step × chunks + k (rule 12); starts at load_step × chunks
+  Word seal;         // step × chunks + k + 1 of the chunk whose redo area is complete; 0: none (rule 13)
+  Word state_ready;  // 1: master and state are loaded, all working copies of load_step are published
+  // Written by the checkpoint service.
+  Word restored;  // 1: master and state of load_step have been written into the segments
+  // Compare-and-swap by optimizer server and checkpoint service (rule 20).
+  Word snapshot;  // step × 2 + armed; 0: none yet
+  DecisionRecord record;
+};
+
+/// One per service of the cell, written by that service: what `ctl where` and the launcher's watch read.
+struct ServiceWords {
+  Word progress;   // only grows
+  Word operation;  // code of what it does now (plan::OperationKind for a worker)
+  Word bucket;
+  Word since_ns;  // CLOCK_MONOTONIC when that began
+};
+
+inline std::uint64_t committed_step(std::uint64_t chunks_done, std::uint64_t chunks) { return chunks_done / chunks; }
+
+/// gradients_ready holds (generation, step) in one word (rule 5).
+inline std::uint64_t gradients_ready_word(std::uint64_t generation, std::uint64_t step) {
+  return generation << 40 | step;
+}
+
+}  // namespace ganymede::step_protocol

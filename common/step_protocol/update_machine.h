@@ -1,0 +1,49 @@
+#pragma once
+
+#include "common/step_protocol/control_block.h"
+
+#include <cstdint>
+
+/// The optimizer server's half of the protocol (rules 12, 13, 18): what to do next is a pure function of the shared
+/// words and of how far this process has come with the current chunk. A successor starts with stage `fresh` and
+/// continues to the same bits.
+namespace ganymede::step_protocol {
+
+struct UpdateWords {
+  std::uint64_t chunks_done = 0;
+  std::uint64_t seal = 0;
+  std::uint64_t decided_step = 0;
+  std::uint64_t snapshot = 0;
+  bool record_snapshot_after = false;  // of the record of decided_step
+  bool record_snapshot_before = false;
+};
+
+enum class UpdateStage : std::uint8_t { fresh, cleared, computed, copied };
+
+struct UpdateState {
+  UpdateStage stage = UpdateStage::fresh;
+};
+
+enum class UpdateActionKind : std::uint8_t {
+  await_decision,  // nothing to do until decided_step grows
+  arm_snapshot,    // store snapshot = (step, armed) by compare-and-swap
+  clear_seal,      // store seal = 0
+  compute,         // redo area = update of chunk (no shared word changes)
+  store_seal,      // store seal of the chunk
+  copy,            // [before-image if a snapshot is armed], then redo area → master, state, working copy
+  count,           // store chunks_done + 1
+};
+
+struct UpdateAction {
+  UpdateActionKind kind = UpdateActionKind::await_decision;
+  std::uint64_t step = 0;   // being applied
+  std::uint64_t chunk = 0;  // index within the step
+};
+
+/// The next action. `chunks` = chunks of a step on this cell (> 0).
+UpdateAction next_action(const UpdateState& state, const UpdateWords& words, std::uint64_t chunks);
+
+/// The state after that action was carried out.
+UpdateState after(const UpdateState& state, const UpdateAction& action);
+
+}  // namespace ganymede::step_protocol
