@@ -55,7 +55,6 @@ struct Model {
   double router_scale = 1.0;       // factor on the normalised weights of the chosen experts
   double bias_update_rate = 1e-3;  // step of the selection bias towards balance
   double norm_eps = 1e-5;
-  bool tied_head = false;
   double init_std = 0.02;  // normal, truncated at 3 deviations
 };
 

@@ -24,7 +24,6 @@ struct ModelSpec {
   double value_scale = 1, norm_eps = 1e-5;
   int ffn = 0, experts = 0, top_k = 0, expert_ffn = 0;
   double router_scale = 1, bias_update_rate = 0;
-  bool tied_head = false;
   std::vector<LayerSpec> layers;
 };
 
@@ -54,7 +53,7 @@ struct ParameterSpec {
 ModelSpec build(const config::Model& model);
 
 /// All parameters in storage order: embed; per layer the dense ones, then experts one after another
-/// (gate, up, down of one expert next to each other); final norm and head. A tied head has no tensor of its own.
+/// (gate, up, down of one expert next to each other); final norm and head.
 std::vector<ParameterSpec> parameters(const config::Model& model);
 
 /// Initial value of one element: a pure function of (seed, name, element index), so it does not depend on how

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+
+#include "services/worker/model/tensors.h"
+
+/// Forward, recomputation and backward of one transformer layer for one row.
+namespace ganymede::worker::model {
+
+struct LayerContext {
+  const model_spec::ModelSpec* spec = nullptr;
+  const RotaryTables* rotary = nullptr;
+  ExpertExchange* exchange = nullptr;
+  int layer = 0;
+  int first_expert = 0, local_experts = 0;
+};
+
+/// All that full recomputation keeps of a layer and row.
+struct SavedLayer {
+  at::Tensor input;  // [T, H] compute dtype
+  at::Tensor
+      expert_indices;  // int32 [T, K]; undefined in dense layers. Kept, so that recomputation cannot route differently
+};
+
+/// Output [T, H]. With `saved`, fills `saved->expert_indices` (the caller keeps the input). With `expert_counts`
+/// ([E] int64, zeroed or accumulated by the caller) adds how many tokens chose each expert. No autograd graph is made.
+at::Tensor forward_layer(const LayerContext& context, const LayerTensors& weights, const Row& row,
+                         const at::Tensor& input, SavedLayer* saved, std::int64_t* expert_counts);
+
+/// Everything that backward needs, recomputed from what was saved.
+struct RecomputedLayer;
+std::shared_ptr<RecomputedLayer> recompute_layer(const LayerContext& context, const LayerTensors& weights,
+                                                 const Row& row, const SavedLayer& saved);
+
+/// Gradient of the loss by the layer's input, [T, H]. Parameter gradients go into `gradients` (fp32): written when
+/// `accumulate` is false, else this row's gradient is computed whole and then added, so that the sum over rows has
+/// the same bits as a sum over ranks of one row each.
+at::Tensor backward_layer(const LayerContext& context, const LayerTensors& weights, const LayerTensors& gradients,
+                          const Row& row, RecomputedLayer& recomputed, const at::Tensor& grad_output, bool accumulate);
+
+}  // namespace ganymede::worker::model
