@@ -50,6 +50,7 @@ struct Operation {
   int bucket = -1;         // index in Placement::buckets, -1 for none
   int layer = -1;          // model layer; -1 embedding, layers.size() head
   std::int64_t bytes = 0;  // moved by this rank
+  int row = -1;            // row of this rank that it computes; -1: not of one row
   std::string wire;        // "fp32", "bf16"; empty where nothing crosses a wire
   std::vector<int> takes;  // buffers that come to life with it
   std::vector<int> frees;  // buffers whose life ends when it is complete
