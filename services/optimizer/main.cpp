@@ -1,0 +1,4 @@
+#include "services/optimizer/program.h"
+
+/// The optimizer server of one rank.
+int main(int argc, char** argv) { return ganymede::optimizer::program(argc, argv); }
