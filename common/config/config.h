@@ -72,6 +72,7 @@ struct Data {
 
 struct Optimizer {
   std::string name = "adamw";
+  std::string plugin_folder;  // where `<name>.so` lies; empty: "plugins" beside the programs
   double lr = 1e-3;
   double min_lr_ratio = 0.1;  // the schedule ends at lr * min_lr_ratio
   Schedule schedule = Schedule::cosine;
