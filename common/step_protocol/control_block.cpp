@@ -1,0 +1,20 @@
+#include "common/step_protocol/control_block.h"
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+#include "common/base/hash.h"
+
+namespace ganymede::step_protocol {
+
+// The checksum runs over raw bytes, so every byte of the record must be a field's.
+static_assert(std::is_trivially_copyable_v<DecisionRecord>);
+static_assert(sizeof(DecisionRecord) == 20 * 8 && offsetof(DecisionRecord, checksum) == 19 * 8);
+static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
+
+std::uint64_t DecisionRecord::compute_checksum() const {
+  return hash64(std::span(reinterpret_cast<const std::byte*>(this), offsetof(DecisionRecord, checksum)));
+}
+
+}  // namespace ganymede::step_protocol

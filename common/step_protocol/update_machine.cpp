@@ -1,0 +1,66 @@
+#include "common/step_protocol/update_machine.h"
+
+#include "common/base/error.h"
+#include "common/step_protocol/snapshot_machine.h"
+
+namespace ganymede::step_protocol {
+namespace {
+
+/// Rule 18: armed once, after `committed` is complete and before the first copy of the step after it. The record
+/// slot may already hold the next record, which repeats the order in `snapshot_before`.
+bool must_arm(const UpdateWords& words, std::uint64_t committed) {
+  bool ordered = words.decided_step == committed ? words.record_snapshot_after : words.record_snapshot_before;
+  return ordered && snapshot_step(words.snapshot) < committed;
+}
+
+}  // namespace
+
+UpdateAction next_action(const UpdateState& state, const UpdateWords& words, std::uint64_t chunks) {
+  GANYMEDE_CHECK(chunks > 0, "a cell without chunks cannot take part in a step");
+  std::uint64_t committed = committed_step(words.chunks_done, chunks);  // rule 12
+  std::uint64_t chunk = words.chunks_done % chunks;
+  if (words.decided_step < committed || words.decided_step > committed + 1) {  // rule 6
+    fail("step {} is decided but step {} is committed, which no run reaches; start again from the last checkpoint",
+         words.decided_step, committed);
+  }
+  if (state.stage == UpdateStage::fresh && chunk == 0 && must_arm(words, committed)) {
+    return {UpdateActionKind::arm_snapshot, committed, 0};
+  }
+  if (words.decided_step == committed) {
+    GANYMEDE_CHECK(chunk == 0, "{} chunks of step {} are counted before it was decided", chunk, committed + 1);
+    return {UpdateActionKind::await_decision, committed + 1, 0};
+  }
+  auto act = [&](UpdateActionKind kind) { return UpdateAction{kind, committed + 1, chunk}; };
+  switch (state.stage) {
+    case UpdateStage::fresh:  // rule 13: a seal is believed only for the chunk that is next to count
+      if (words.seal == words.chunks_done + 1) return act(UpdateActionKind::copy);
+      return act(words.seal == 0 ? UpdateActionKind::compute : UpdateActionKind::clear_seal);
+    case UpdateStage::cleared:
+      return act(UpdateActionKind::compute);
+    case UpdateStage::computed:
+      return act(UpdateActionKind::store_seal);
+    case UpdateStage::copied:
+      return act(UpdateActionKind::count);
+  }
+  impossible(__FILE__, __LINE__, "unknown stage of an update");
+}
+
+UpdateState after(const UpdateState& state, const UpdateAction& action) {
+  switch (action.kind) {
+    case UpdateActionKind::await_decision:
+    case UpdateActionKind::arm_snapshot:
+      return state;
+    case UpdateActionKind::clear_seal:
+      return {UpdateStage::cleared};
+    case UpdateActionKind::compute:
+      return {UpdateStage::computed};
+    case UpdateActionKind::copy:
+      return {UpdateStage::copied};
+    case UpdateActionKind::store_seal:  // the seal itself says what is next
+    case UpdateActionKind::count:
+      return {UpdateStage::fresh};
+  }
+  impossible(__FILE__, __LINE__, "unknown action of an update");
+}
+
+}  // namespace ganymede::step_protocol

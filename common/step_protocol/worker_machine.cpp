@@ -1,0 +1,184 @@
+#include "common/step_protocol/worker_machine.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/error.h"
+
+namespace ganymede::step_protocol {
+namespace {
+
+bool has_record(const ExchangeSlot& slot) { return slot.record.step != 0 || slot.record.checksum != 0; }
+
+Resolution cannot_go_on(ResolutionKind kind, std::string reason) {
+  return {.kind = kind, .step = 0, .source = -1, .reason = std::move(reason)};
+}
+
+Resolution from_checkpoint(std::string reason) {
+  return cannot_go_on(ResolutionKind::from_checkpoint, std::move(reason));
+}
+
+/// Rules 6 and 8: whether the cells hold one state; else why not.
+std::string why_not_one_state(std::span<const ExchangeSlot> slots) {
+  std::uint64_t most_decided = 0, least_committed = never;
+  for (std::size_t rank = 0; rank < slots.size(); ++rank) {
+    const ExchangeSlot& slot = slots[rank];
+    if (slot.state_intact == 0) return fmt::format("the segments of rank {} are not intact", rank);
+    if (slot.incarnation != slots[0].incarnation) {
+      return fmt::format("rank {} holds incarnation {} of the state and rank 0 holds {}", rank, slot.incarnation,
+                         slots[0].incarnation);
+    }
+    if (slot.committed_step > slot.decided_step) {
+      return fmt::format("rank {} committed step {} but decided only {}", rank, slot.committed_step, slot.decided_step);
+    }
+    most_decided = std::max(most_decided, slot.decided_step);
+    least_committed = std::min(least_committed, slot.committed_step);
+  }
+  if (most_decided > least_committed + 1) {
+    return fmt::format("step {} is decided on a rank and only step {} is committed on another", most_decided,
+                       least_committed);
+  }
+  return {};
+}
+
+/// The lowest rank that decided `step`.
+int first_with(std::span<const ExchangeSlot> slots, std::uint64_t step) {
+  auto found = std::find_if(slots.begin(), slots.end(), [&](auto& slot) { return slot.decided_step == step; });
+  return static_cast<int>(found - slots.begin());
+}
+
+void check_votes(std::span<const Vote> votes, const DecisionRecord& previous, const StepPolicy& policy) {
+  if (votes.empty()) fail("a step cannot be decided without votes");
+  const Vote& first = votes[0];
+  std::uint64_t before = previous.step == 0 ? policy.load_step : previous.step;
+  if (first.step != before + 1) fail("the vote is of step {} but the step after {} is due", first.step, before);
+  for (std::size_t rank = 0; rank < votes.size(); ++rank) {
+    const Vote& vote = votes[rank];
+    if (vote.step != first.step || vote.generation != first.generation) {  // rule 4
+      fail("rank {} votes for step {} in generation {} and rank 0 for step {} in generation {}", rank, vote.step,
+           vote.generation, first.step, first.generation);
+    }
+    if (vote.previous_record != previous.checksum) {  // rule 9
+      fail("rank {} decided step {} otherwise than this rank (records {:016x} and {:016x}); the ranks have diverged",
+           rank, before, vote.previous_record, previous.checksum);
+    }
+    if (vote.loss_tokens != first.loss_tokens) {
+      fail("rank {} counts {} loss tokens in step {} and rank 0 counts {}; the ranks read different data", rank,
+           vote.loss_tokens, vote.step, first.loss_tokens);
+    }
+  }
+}
+
+/// Loss, norm, clip factor and whether the step is applied (rule 10: sums in rank order).
+void decide_update(std::span<const Vote> votes, const StepPolicy& policy, DecisionRecord& record) {
+  ExactSum norm_squared;
+  bool finite = true;
+  for (const Vote& vote : votes) {
+    record.loss_sum += vote.loss_sum;
+    norm_squared.merge(vote.norm_squared);
+    finite = finite && vote.non_finite == 0;
+  }
+  record.loss_tokens = votes[0].loss_tokens;
+  record.grad_norm = std::sqrt(norm_squared.value());
+  double loss = record.loss_sum / static_cast<double>(record.loss_tokens);
+  record.apply = finite && std::isfinite(record.grad_norm) && std::isfinite(loss);
+  if (record.apply != 0 && policy.clip_norm > 0) {  // as torch.nn.utils.clip_grad_norm_
+    record.clip_factor = std::min(1.0, policy.clip_norm / (record.grad_norm + 1e-6));
+  }
+}
+
+/// Stop and snapshot (rules 7 and 18). A stop implies a snapshot, so it waits until one can be ordered; a person's
+/// request stays pending; a periodic one that falls into another is left out. The step before the last orders none,
+/// so that the last one can.
+void decide_ending(std::span<const Vote> votes, const DecisionRecord& previous, const StepPolicy& policy,
+                   DecisionRecord& record) {
+  bool idle = previous.snapshot_after == 0;
+  bool stop = record.step == policy.last_step;
+  std::uint64_t requested = 0, served = 0;
+  for (const Vote& vote : votes) {
+    idle = idle && vote.snapshot_idle != 0;
+    stop = stop || vote.stop_request != 0;
+    requested = std::max(requested, vote.snapshot_request);
+    served = std::max(served, vote.served_request);
+  }
+  if (record.step == policy.last_step && !idle) {
+    fail("a rank voted for the last step {} while a snapshot was under way", record.step);
+  }
+  bool due = policy.snapshot_every > 0 && record.step % policy.snapshot_every == 0;
+  bool intermediate = (due || requested > served) && record.step + 1 != policy.last_step;
+  record.stop_after = stop && idle;
+  record.snapshot_after = idle && (stop || intermediate);
+  record.snapshot_before = previous.snapshot_after;
+}
+
+/// Rule 16: a change takes effect when every rank offers it.
+std::uint64_t decide_change(std::span<const Vote> votes, const DecisionRecord& previous) {
+  std::uint64_t offered = votes[0].change_number;
+  bool all = std::all_of(votes.begin(), votes.end(), [&](auto& vote) { return vote.change_number == offered; });
+  return all ? offered : previous.change_number;
+}
+
+}  // namespace
+
+Resolution resolve(std::span<const ExchangeSlot> slots) {
+  if (slots.empty()) fail("an exchange needs at least one rank");
+  std::uint64_t decided = 0;
+  for (std::size_t rank = 0; rank < slots.size(); ++rank) {
+    if (slots[rank].generation != slots[0].generation) {  // rule 4
+      return {.kind = ResolutionKind::diverged,
+              .reason = fmt::format("rank {} exchanges in generation {} and rank 0 in {}", rank, slots[rank].generation,
+                                    slots[0].generation)};
+    }
+    decided = std::max(decided, slots[rank].decided_step);
+  }
+  if (std::string reason = why_not_one_state(slots); !reason.empty()) return from_checkpoint(std::move(reason));
+
+  Resolution result;
+  result.step = decided + 1;
+  int source = first_with(slots, decided);
+  const ExchangeSlot& newest = slots[source];
+  if (has_record(newest) && (newest.record.step != decided || !newest.record.intact())) {
+    return from_checkpoint(fmt::format("the record of step {} on rank {} is damaged", decided, source));
+  }
+  for (std::size_t rank = 0; rank < slots.size(); ++rank) {
+    if (slots[rank].decided_step != decided) {  // rule 5: a decided step is adopted, nothing else leads to one
+      result.kind = ResolutionKind::adopt;
+      result.source = source;
+    } else if (slots[rank].record.checksum != newest.record.checksum || has_record(slots[rank]) != has_record(newest)) {
+      return cannot_go_on(ResolutionKind::diverged,
+                          fmt::format("ranks {} and {} decided step {} differently", source, rank, decided));
+    }
+  }
+  if (result.kind == ResolutionKind::adopt && !has_record(newest)) {
+    return from_checkpoint(fmt::format("rank {} decided step {} but has no record of it", source, decided));
+  }
+  return result;
+}
+
+bool may_vote(std::uint64_t step, std::uint64_t committed_step, bool snapshot_idle, const StepPolicy& policy) {
+  return committed_step + 1 >= step && (step != policy.last_step || snapshot_idle);
+}
+
+DecisionRecord decide(std::span<const Vote> votes, const DecisionRecord& previous, const StepPolicy& policy) {
+  check_votes(votes, previous, policy);
+  DecisionRecord record;
+  record.step = votes[0].step;
+  record.lr = policy.lr;
+  record.beta1 = policy.beta1;
+  record.beta2 = policy.beta2;
+  record.eps = policy.eps;
+  record.weight_decay = policy.weight_decay;
+  record.optimizer_hash = policy.optimizer_hash;
+  record.state_epoch = previous.state_epoch;
+  record.change_number = decide_change(votes, previous);
+  decide_update(votes, policy, record);
+  decide_ending(votes, previous, policy, record);
+  record.skipped_steps = previous.skipped_steps + (record.apply == 0 ? 1 : 0);
+  return record;
+}
+
+bool slot_free(std::uint64_t held_step, std::uint64_t decided_step) {
+  return held_step == never || decided_step >= held_step;
+}
+
+}  // namespace ganymede::step_protocol
