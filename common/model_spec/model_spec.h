@@ -3,6 +3,7 @@
 #include "common/config/config.h"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,9 @@ std::vector<ParameterSpec> parameters(const config::Model& model);
 /// Initial value of one element: a pure function of (seed, name, element index), so it does not depend on how
 /// the model is sharded.
 float initial_value(const ParameterSpec& parameter, std::uint64_t seed, std::int64_t element);
+
+/// The same for elements first … first + values.size() - 1, with the same bits, some 15 ns each.
+void initial_values(const ParameterSpec& parameter, std::uint64_t seed, std::int64_t first, std::span<float> values);
 
 /// Parameters in all and those that one token uses (for model FLOP utilisation).
 struct ParameterCount {
