@@ -58,7 +58,14 @@ struct ControlBlock {
   Word restored;  // 1: master and state of load_step have been written into the segments
   // Compare-and-swap by optimizer server and checkpoint service (rule 20).
   Word snapshot;  // step × 2 + armed; 0: none yet
-  DecisionRecord record;
+  // Written by the worker before it stores decided_step. Two slots: a kill in the middle of writing the record of a
+  // step leaves the one before it whole, which the next vote still needs.
+  DecisionRecord records[2];
+
+  /// Where the record of `step` lies; it is there when step == decided_step or decided_step - 1 (all zero for the
+  /// load_step).
+  DecisionRecord& record_of(std::uint64_t step) { return records[step % 2]; }
+  const DecisionRecord& record_of(std::uint64_t step) const { return records[step % 2]; }
 };
 
 /// One per service of the cell, written by that service: what `ctl where` and the launcher's watch read.

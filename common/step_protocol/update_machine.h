@@ -14,7 +14,7 @@ struct UpdateWords {
   std::uint64_t seal = 0;
   std::uint64_t decided_step = 0;
   std::uint64_t snapshot = 0;
-  bool record_snapshot_after = false;  // of the record of decided_step
+  bool record_snapshot_after = false;  // of record_of(decided_step)
   bool record_snapshot_before = false;
 };
 
