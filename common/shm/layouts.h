@@ -4,6 +4,7 @@
 #include "common/placement/placement.h"
 #include "common/shm/segment.h"
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,8 +12,23 @@
 /// The layout of every segment of a cell: pure functions of configuration and placement.
 namespace ganymede::shm {
 
+/// Layers whose saved inputs live in the arena: the first ceil(offload.fraction · layers).
+inline int offloaded_layers(const config::Config& config) {
+  // A fraction such as 0.07 of 100 layers must not become 8 through its last binary digit.
+  return static_cast<int>(std::ceil(config.offload.fraction * config.model.layers - 1e-9));
+}
+/// Bytes of one saved layer input [seq_len, hidden] in compute.dtype, rounded up to 64. The arena holds one slot for
+/// every (offloaded layer, row of this rank); slot (layer, row) is layer · rows + row.
+inline std::int64_t arena_slot_bytes(const config::Config& config) {
+  std::int64_t element = config.compute.dtype == config::Dtype::bf16 ? 2 : 4;
+  return (config.data.seq_len * std::int64_t{config.model.hidden} * element + 63) / 64 * 64;
+}
+/// Before-images that segment "side" can hold: checkpoint.side_fraction of the chunks, at least 4.
+std::int64_t side_slots(const config::Config& config, const placement::Placement& placement);
+
 /// "control": entry `block` (step_protocol::ControlBlock), `gradients_ready`, `working_copy_ready` (u64 [buckets]),
-/// `expert_counts` (i64 [MoE layers · experts], of the decided record), `services` (ServiceWords).
+/// `expert_counts` (i64 [MoE layers · experts, at least 1], of the decided record), `services` (u64 [4][4]:
+/// step_protocol::ServiceWords by service::Kind).
 Layout control_layout(const config::Config& config, const placement::Placement& placement);
 /// "master": entry `values` (f32 [shard_elements]).
 Layout master_layout(const placement::Placement& placement);
@@ -21,12 +37,14 @@ Layout gradients_layout(const placement::Placement& placement);
 /// "working": entry `values` (dtype of wire.gather [shard_elements]).
 Layout working_layout(const config::Config& config, const placement::Placement& placement);
 /// "state.<epoch>": entry per state slot of the optimizer (f32 [shard_elements]) and `redo`
-/// (f32 [1 + slots][chunk_elements], then the working copy's chunk).
+/// (f32 [2 + slots][chunk_elements]: new master, new state slots, then the working copy's chunk in its own dtype).
 Layout state_layout(const placement::Placement& placement, const std::vector<std::string>& slots, int epoch);
-/// "arena": entry `values` (bytes): saved layer inputs that `offload.fraction` puts into host memory.
+/// "arena": entry `values` (u8 [offloaded layers · rows · slot bytes]): saved layer inputs in host memory.
 Layout arena_layout(const config::Config& config, const placement::Placement& placement);
-/// "batches": `words` (u64 [slots]: the step each slot holds), per slot `header` (u64 [8]), `tokens`, `targets`,
-/// `documents` (i32 [slots][rows][seq_len]); `validation_*` the same for the held-out rows of this rank, once.
+/// "batches": `words` (u64 [slots]: the step each slot holds), `header` (u64 [slots][8]), `tokens`, `targets`,
+/// `documents` (i32 [slots][rows][seq_len]); `validation_words` (u64 [1]), `validation_header` (u64 [1][8]) and
+/// `validation_tokens`, `_targets`, `_documents` (i32 [1][validation rows][seq_len]) for the held-out rows of this
+/// rank.
 Layout batches_layout(const config::Config& config, const placement::Placement& placement);
 /// "side": `read_marks`, `image_flags` (u64 [chunks]) and `images` (f32 [side slots][1 + slots][chunk_elements]).
 Layout side_layout(const config::Config& config, const placement::Placement& placement,

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "common/base/error.h"
+
 /// Shared-memory segments: memfds held by the keeper, described by a table of their own, opened by any process.
 /// On the wire and in memory: 64-byte prefix (magic, layout version, layout hash, job id, size, table and data
 /// offsets), a FlatBuffers table (`schemas/segment.fbs`) that names every tensor, then the data. Offsets, never
@@ -33,6 +35,7 @@ struct Layout {
 };
 
 /// Assigns offsets (each entry on a page boundary of 64 KiB if `bytes ≥ 64 KiB`, else on 64 bytes) and the size.
+/// Throws Error when two entries have one name or a size is negative or beyond 2^62 bytes.
 Layout lay_out(const std::string& name, std::vector<Entry> entries);
 
 /// A mapped segment. Movable; unmapped when destroyed; the memory lives on in the keeper. Thread-compatible.
@@ -43,7 +46,9 @@ class Segment {
   /// Maps an existing one; throws Error when magic, version, job, size or layout hash are not as expected, and
   /// says which entry differs.
   static Segment attach(int fd, const Layout& layout, std::uint64_t job);
-  /// Reads the table of any segment (for `ctl segments`). Throws Error when it is not one.
+  /// Reads the table of any segment (for `ctl segments`). Everything in it is checked: sizes, offsets, types, names
+  /// and the hash. Throws Error when it is not a segment or is damaged. Maps nothing, so a file that shrinks
+  /// meanwhile does no harm.
   static Layout describe(int fd);
 
   Segment(Segment&&) noexcept;
@@ -57,6 +62,8 @@ class Segment {
   template <class T>
   std::span<T> span(const std::string& name) const {
     const Entry& entry = layout_.entry(name);
+    GANYMEDE_CHECK(entry.bytes() % sizeof(T) == 0 && alignof(T) <= 64,
+                   "entry \"{}\" of segment \"{}\" is no array of that", name, layout_.name);
     return {reinterpret_cast<T*>(base_ + entry.offset), entry.bytes() / sizeof(T)};
   }
 

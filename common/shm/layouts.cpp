@@ -1,0 +1,108 @@
+#include "common/shm/layouts.h"
+
+#include <algorithm>
+
+#include "common/model_spec/model_spec.h"
+#include "common/step_protocol/control_block.h"
+
+namespace ganymede::shm {
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+
+ElementType element_type(config::Dtype dtype) {
+  return dtype == config::Dtype::bf16 ? ElementType::bf16 : ElementType::f32;
+}
+
+Entry entry(const std::string& name, ElementType type, Shape shape) { return {name, type, std::move(shape), 0}; }
+
+Layout one_array(const std::string& name, ElementType type, std::int64_t elements) {
+  return lay_out(name, {entry("values", type, {elements})});
+}
+
+std::int64_t expert_count_elements(const config::Config& config) {
+  std::int64_t elements = 0;
+  for (const model_spec::LayerSpec& layer : model_spec::build(config.model).layers) {
+    if (layer.moe) elements += config.model.experts;
+  }
+  return std::max<std::int64_t>(elements, 1);
+}
+
+}  // namespace
+
+std::int64_t side_slots(const config::Config& config, const placement::Placement& placement) {
+  constexpr std::int64_t most = (1 << 24) - 1;  // an image flag has 24 bits for the slot
+  double share = std::ceil(config.checkpoint.side_fraction * static_cast<double>(placement.chunks.size()));
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(share), 4, most);
+}
+
+Layout control_layout(const config::Config& config, const placement::Placement& placement) {
+  auto buckets = static_cast<std::int64_t>(placement.buckets.size());
+  return lay_out("control", {entry("block", ElementType::u8, {sizeof(step_protocol::ControlBlock)}),
+                             entry("gradients_ready", ElementType::u64, {buckets}),
+                             entry("working_copy_ready", ElementType::u64, {buckets}),
+                             entry("expert_counts", ElementType::i64, {expert_count_elements(config)}),
+                             entry("services", ElementType::u64, {4, sizeof(step_protocol::ServiceWords) / 8})});
+}
+
+Layout master_layout(const placement::Placement& placement) {
+  return one_array("master", ElementType::f32, placement.shard_elements);
+}
+
+Layout gradients_layout(const placement::Placement& placement) {
+  return one_array("gradients", ElementType::f32, placement.shard_elements);
+}
+
+Layout working_layout(const config::Config& config, const placement::Placement& placement) {
+  return one_array("working", element_type(config.wire.gather), placement.shard_elements);
+}
+
+Layout state_layout(const placement::Placement& placement, const std::vector<std::string>& slots, int epoch) {
+  std::vector<Entry> entries;
+  for (const std::string& slot : slots) entries.push_back(entry(slot, ElementType::f32, {placement.shard_elements}));
+  auto rows = static_cast<std::int64_t>(slots.size()) + 2;
+  entries.push_back(entry("redo", ElementType::f32, {rows, placement::chunk_elements}));
+  return lay_out(fmt::format("state.{}", epoch), std::move(entries));
+}
+
+Layout arena_layout(const config::Config& config, const placement::Placement& placement) {
+  std::int64_t slots = std::int64_t{offloaded_layers(config)} * placement::rows_of(config, placement.rank).count;
+  return one_array("arena", ElementType::u8, slots * arena_slot_bytes(config));
+}
+
+Layout batches_layout(const config::Config& config, const placement::Placement& placement) {
+  std::vector<Entry> entries;
+  auto add = [&](const std::string& prefix, std::int64_t slots, std::int64_t rows) {
+    entries.push_back(entry(prefix + "words", ElementType::u64, {slots}));
+    entries.push_back(entry(prefix + "header", ElementType::u64, {slots, 8}));
+    for (const char* name : {"tokens", "targets", "documents"}) {
+      entries.push_back(entry(prefix + name, ElementType::i32, {slots, rows, config.data.seq_len}));
+    }
+  };
+  add("", config.data.slots, placement::rows_of(config, placement.rank).count);
+  add("validation_", 1, validation_rows(config));
+  return lay_out("batches", std::move(entries));
+}
+
+Layout side_layout(const config::Config& config, const placement::Placement& placement,
+                   const std::vector<std::string>& slots) {
+  auto chunks = static_cast<std::int64_t>(placement.chunks.size());
+  auto rows = static_cast<std::int64_t>(slots.size()) + 1;
+  return lay_out("side",
+                 {entry("read_marks", ElementType::u64, {chunks}), entry("image_flags", ElementType::u64, {chunks}),
+                  entry("images", ElementType::f32, {side_slots(config, placement), rows, placement::chunk_elements})});
+}
+
+std::vector<Layout> cell_layouts(const config::Config& config, const placement::Placement& placement,
+                                 const std::vector<std::string>& slots) {
+  return {control_layout(config, placement), master_layout(placement),
+          working_layout(config, placement), state_layout(placement, slots, 0),
+          gradients_layout(placement),       arena_layout(config, placement),
+          batches_layout(config, placement), side_layout(config, placement, slots)};
+}
+
+int validation_rows(const config::Config& config) {
+  return (config.validation.rows + config.parallel.ranks - 1) / config.parallel.ranks;
+}
+
+}  // namespace ganymede::shm
