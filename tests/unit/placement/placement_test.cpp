@@ -1,0 +1,256 @@
+#include "common/placement/placement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <tuple>
+
+#include "common/base/error.h"
+
+namespace ganymede::placement {
+namespace {
+
+using model_spec::BucketKind;
+
+config::Config config_of(int ranks, int expert_group) {
+  config::Config config;
+  config.parallel.ranks = ranks;
+  config.parallel.expert_group = expert_group;
+  config.model.hidden = 48;
+  config.model.vocabulary = 257;  // rows that nothing divides
+  config.model.layers = 3;
+  config.model.heads = 3;  // vectors shorter than `alignment`, so that there are gaps
+  config.model.kv_heads_sliding = 1;
+  config.model.experts = 8;
+  return config;
+}
+
+class EveryWorld : public testing::TestWithParam<std::tuple<int, int>> {
+ protected:
+  int ranks() const { return std::get<0>(GetParam()); }
+  int expert_group() const { return std::get<1>(GetParam()); }
+  config::Config config() const { return config_of(ranks(), expert_group()); }
+};
+
+TEST_P(EveryWorld, OwnsEveryElementExactlyOnce) {
+  std::vector<std::vector<int>> owners;
+  for (int rank = 0; rank < ranks(); rank++) {
+    Placement placement = build(config(), rank);
+    if (owners.empty()) {
+      for (const auto& parameter : placement.parameters) owners.emplace_back(parameter.elements());
+    }
+    for (const OwnedRange& range : placement.owned) {
+      ASSERT_LE(range.first + range.count, placement.parameters[range.parameter].elements());
+      for (std::int64_t i = 0; i < range.count; i++) owners[range.parameter][range.first + i]++;
+    }
+  }
+  for (const auto& parameter : owners) EXPECT_THAT(parameter, testing::Each(1));
+}
+
+TEST_P(EveryWorld, CutsLieAtRowsAndExpertsStayWhole) {
+  for (int rank = 0; rank < ranks(); rank++) {
+    Placement placement = build(config(), rank);
+    for (const OwnedRange& range : placement.owned) {
+      const auto& parameter = placement.parameters[range.parameter];
+      EXPECT_EQ(range.first % parameter.row_elements(), 0) << parameter.name;
+      EXPECT_EQ(range.count % parameter.row_elements(), 0) << parameter.name;
+      if (parameter.expert < 0) continue;
+      EXPECT_EQ(range.count, parameter.elements()) << parameter.name;
+    }
+  }
+}
+
+TEST_P(EveryWorld, MembersOfABucketAgreeOnItsCuts) {
+  std::map<std::pair<std::string, std::vector<int>>, std::vector<std::int64_t>> cuts;
+  for (int rank = 0; rank < ranks(); rank++) {
+    for (const Bucket& bucket : build(config(), rank).buckets) {
+      ASSERT_EQ(bucket.cut.size(), bucket.group.size() + 1);
+      EXPECT_EQ(bucket.cut.front(), 0);
+      EXPECT_EQ(bucket.cut.back(), bucket.elements);
+      EXPECT_TRUE(std::is_sorted(bucket.cut.begin(), bucket.cut.end()));
+      EXPECT_EQ(bucket.group[bucket.index_in_group], rank);
+      auto [at, fresh] = cuts.try_emplace({bucket.name, bucket.group}, bucket.cut);
+      EXPECT_EQ(at->second, bucket.cut);
+    }
+  }
+}
+
+TEST_P(EveryWorld, ParametersStartAlignedAndDoNotOverlap) {
+  Placement placement = build(config(), ranks() - 1);
+  for (const Bucket& bucket : placement.buckets) {
+    std::int64_t free_from = 0;
+    for (const PlacedParameter& placed : bucket.parameters) {
+      EXPECT_EQ(placed.offset % alignment, 0);
+      EXPECT_GE(placed.offset, free_from);
+      EXPECT_LT(placed.offset - free_from, alignment);
+      free_from = placed.offset + placement.parameters[placed.parameter].elements();
+    }
+    EXPECT_GE(bucket.elements, free_from);
+    EXPECT_EQ(bucket.elements % alignment, 0);
+  }
+}
+
+TEST_P(EveryWorld, GateAndUpOfAnExpertLieNextToEachOther) {
+  Placement placement = build(config(), 0);
+  const Bucket& bucket = placement.buckets[placement.bucket("layer.1.experts")];
+  ASSERT_EQ(bucket.parameters.size(), 3u * placement.local_experts);
+  for (std::size_t i = 0; i < bucket.parameters.size(); i += 3) {
+    const auto& gate = placement.parameters[bucket.parameters[i].parameter];
+    EXPECT_EQ(bucket.parameters[i].offset + gate.elements(), bucket.parameters[i + 1].offset);
+    EXPECT_EQ(gate.expert, placement.first_expert + static_cast<int>(i / 3));
+  }
+}
+
+TEST_P(EveryWorld, ChunksCoverTheShardOnceInOrder) {
+  for (int rank = 0; rank < ranks(); rank++) {
+    Placement placement = build(config(), rank);
+    std::vector<std::int64_t> next;
+    for (const Bucket& bucket : placement.buckets) next.push_back(bucket.shard_offset);
+    int bucket_before = 0;
+    for (const Chunk& chunk : placement.chunks) {
+      EXPECT_GT(chunk.count, 0);
+      EXPECT_LE(chunk.count, chunk_elements);
+      EXPECT_GE(chunk.bucket, bucket_before) << "buckets complete in forward order";
+      EXPECT_EQ(chunk.shard_offset, next[chunk.bucket]) << "no hole and no overlap";
+      next[chunk.bucket] += chunk.count;
+      bucket_before = chunk.bucket;
+    }
+    for (std::size_t i = 0; i < next.size(); i++) {
+      EXPECT_EQ(next[i], placement.buckets[i].shard_offset + placement.buckets[i].shard_elements());
+    }
+  }
+}
+
+TEST_P(EveryWorld, NoChunkCrossesParameters) {
+  for (int rank = 0; rank < ranks(); rank++) {
+    Placement placement = build(config(), rank);
+    for (const Chunk& chunk : placement.chunks) {
+      if (chunk.parameter < 0) {
+        EXPECT_LT(chunk.count, alignment) << "a gap";
+        continue;
+      }
+      bool inside = false;
+      for (const OwnedRange& range : placement.owned) {
+        inside |= range.parameter == chunk.parameter && range.bucket == chunk.bucket && chunk.first >= range.first &&
+                  chunk.first + chunk.count <= range.first + range.count &&
+                  chunk.shard_offset - range.shard_offset == chunk.first - range.first;
+      }
+      EXPECT_TRUE(inside) << chunk.shard_offset;
+    }
+  }
+}
+
+TEST_P(EveryWorld, ShardsOfBucketsAreAlignedAndFillTheArray) {
+  for (int rank = 0; rank < ranks(); rank++) {
+    Placement placement = build(config(), rank);
+    std::int64_t end = 0;
+    for (const Bucket& bucket : placement.buckets) {
+      EXPECT_EQ(bucket.shard_offset, end);
+      EXPECT_EQ(bucket.shard_offset % alignment, 0);
+      end = (bucket.shard_offset + bucket.shard_elements() + alignment - 1) / alignment * alignment;
+    }
+    EXPECT_EQ(placement.shard_elements, end);
+  }
+}
+
+TEST_P(EveryWorld, ExpertGroupsAreConsecutiveRanks) {
+  for (int rank = 0; rank < ranks(); rank++) {
+    Placement placement = build(config(), rank);
+    EXPECT_EQ(placement.expert_ranks[placement.expert_place], rank);
+    EXPECT_EQ(placement.expert_ranks.front() % expert_group(), 0);
+    EXPECT_EQ(placement.first_expert, placement.expert_place * 8 / expert_group());
+    for (const Bucket& bucket : placement.buckets) {
+      int expected = bucket.kind == BucketKind::experts ? ranks() / expert_group() : ranks();
+      EXPECT_EQ(bucket.group.size(), expected) << bucket.name;
+    }
+  }
+}
+
+TEST_P(EveryWorld, RanksHoldAboutTheSame) {
+  config::Config config = this->config();
+  config.model.layers = 1 + 6 * ranks();  // so that uneven experts rotate through everyone
+  std::int64_t least = 1LL << 60, most = 0;
+  for (int rank = 0; rank < ranks(); rank++) {
+    std::int64_t held = build(config, rank).shard_elements;
+    least = std::min(least, held);
+    most = std::max(most, held);
+  }
+  EXPECT_LT(static_cast<double>(most), 1.05 * static_cast<double>(least));
+}
+
+INSTANTIATE_TEST_SUITE_P(Placement, EveryWorld,
+                         testing::Values(std::tuple{1, 1}, std::tuple{2, 1}, std::tuple{3, 1}, std::tuple{4, 1},
+                                         std::tuple{5, 1}, std::tuple{6, 1}, std::tuple{2, 2}, std::tuple{4, 2},
+                                         std::tuple{6, 2}, std::tuple{4, 4}));
+
+TEST(Placement, RanksWithoutExpertsGetAnEmptyRange) {
+  config::Config config = config_of(6, 1);
+  config.model.experts = 2;
+  int empty = 0, holders = 0;
+  for (int rank = 0; rank < 6; rank++) {
+    Placement placement = build(config, rank);
+    const Bucket& bucket = placement.buckets[placement.bucket("layer.1.experts")];
+    (bucket.shard_elements() == 0 ? empty : holders)++;
+  }
+  EXPECT_EQ(empty, 4);
+  EXPECT_EQ(holders, 2);
+}
+
+TEST(Placement, MoreRanksThanRowsOfABucketWork) {
+  config::Config config = config_of(6, 1);
+  config.model = config::Model{};
+  config.model.vocabulary = 4;
+  config.model.experts = 0;
+  std::int64_t rows = 0;
+  for (int rank = 0; rank < 6; rank++) {
+    Placement placement = build(config, rank);
+    for (const OwnedRange& range : placement.owned)
+      rows += placement.parameters[range.parameter].name == "model.embed_tokens.weight" ? range.count / 64 : 0;
+  }
+  EXPECT_EQ(rows, 4);
+}
+
+void expect_refused(const config::Config& config, int rank, const std::string& part) {
+  try {
+    build(config, rank);
+    ADD_FAILURE() << "not refused: " << part;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_THAT(error.what(), testing::HasSubstr(part));
+  }
+}
+
+TEST(Placement, RefusesWhatCannotWork) {
+  config::Config config = config_of(6, 4);
+  expect_refused(config, 0, "parallel.expert_group = 4");
+  config = config_of(3, 3);
+  expect_refused(config, 0, "model.experts = 8");
+  config = config_of(2, 1);
+  expect_refused(config, 2, "rank 2");
+  config.parallel.replicas = 2;
+  expect_refused(config, 0, "parallel.replicas = 2");
+  config = config_of(2, 1);
+  config.model.hidden = 8;
+  config.model.expert_ffn = 5;
+  expect_refused(config, 0, "multiple of 16");
+}
+
+TEST(Placement, RowsOfAStepAreSharedInRankOrder) {
+  config::Config config = config_of(3, 1);
+  config.data.rows_per_step = 12;
+  for (int rank = 0; rank < 3; rank++) {
+    EXPECT_EQ(rows_of(config, rank).first, 4 * rank);
+    EXPECT_EQ(rows_of(config, rank).count, 4);
+  }
+  config.data.rows_per_step = 7;
+  try {
+    rows_of(config, 0);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("nearest that can is 6"));
+  }
+}
+
+}  // namespace
+}  // namespace ganymede::placement
