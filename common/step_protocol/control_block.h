@@ -62,8 +62,8 @@ struct ControlBlock {
   // step leaves the one before it whole, which the next vote still needs.
   DecisionRecord records[2];
 
-  /// Where the record of `step` lies; it is there when step == decided_step or decided_step - 1 (all zero for the
-  /// load_step).
+  /// Where the record of `step` lies: whole for decided_step (all zero when that is the load_step), and for the step
+  /// before it until the next one is being written.
   DecisionRecord& record_of(std::uint64_t step) { return records[step % 2]; }
   const DecisionRecord& record_of(std::uint64_t step) const { return records[step % 2]; }
 };

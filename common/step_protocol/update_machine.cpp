@@ -27,7 +27,10 @@ UpdateAction next_action(const UpdateState& state, const UpdateWords& words, std
     return {UpdateActionKind::arm_snapshot, committed, 0};
   }
   if (words.decided_step == committed) {
-    GANYMEDE_CHECK(chunk == 0, "{} chunks of step {} are counted before it was decided", chunk, committed + 1);
+    if (chunk != 0) {
+      fail("{} chunks of step {} are counted before it was decided; start again from the last checkpoint", chunk,
+           committed + 1);
+    }
     return {UpdateActionKind::await_decision, committed + 1, 0};
   }
   auto act = [&](UpdateActionKind kind) { return UpdateAction{kind, committed + 1, chunk}; };

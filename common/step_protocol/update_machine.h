@@ -40,7 +40,8 @@ struct UpdateAction {
   std::uint64_t chunk = 0;  // index within the step
 };
 
-/// The next action. `chunks` = chunks of a step on this cell (> 0).
+/// The next action. `chunks` = chunks of a step on this cell (> 0). Throws Error when the words contradict one another
+/// (damaged memory).
 UpdateAction next_action(const UpdateState& state, const UpdateWords& words, std::uint64_t chunks);
 
 /// The state after that action was carried out.
