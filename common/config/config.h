@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-/// The typed configuration of a run. Plain data with defaults; `fields.h` lists every key once with its range and
-/// its one-line explanation, and parsing, `--set`, the effective configuration and `--help` all read that list.
+/// The typed configuration of a run. Plain data with defaults; `fields.cpp` lists every key once with its range and
+/// its one-line explanation, and parsing, `--set`, the effective configuration and the key listing all read that list.
 namespace ganymede::config {
 
 enum class Dtype { fp32, bf16 };
@@ -62,7 +62,8 @@ struct Data {
   std::string path;                               // a packed dataset (folder)
   std::vector<std::string> sources;               // packed into `path` on first use
   std::vector<std::string> extensions = {".py"};  // files taken from source trees
-  std::string tokenizer = "bytes";                // "bytes" or a SentencePiece model file
+  std::int64_t max_bytes = 0;                     // of text taken from the sources, whole documents; 0: all
+  std::string tokenizer = "bytes";                // "bytes", a SentencePiece model file, or "train:VOCABULARY"
   int seq_len = 256;
   int rows_per_step = 4;
   double validation_fraction = 0.02;  // of documents, chosen by a hash of their text
@@ -154,5 +155,16 @@ Config load(const std::string& file, const std::vector<std::string>& settings);
 
 /// The whole configuration as TOML, every key with its explanation; `load` of it gives the same Config.
 std::string effective(const Config& config);
+
+/// One key for the listing that the command line prints.
+struct FieldHelp {
+  std::string key;       // "model.hidden"
+  std::string type;      // "whole number", "number", "true or false", "text", "list of texts", "choice"
+  std::string standard;  // the value when the key is not given, as TOML
+  std::string allowed;   // "1 to 65536", "above 0", "fp32 or bf16"; empty: anything of the type
+  std::string help;
+};
+/// Every key, in the order of `effective`.
+std::vector<FieldHelp> keys();
 
 }  // namespace ganymede::config

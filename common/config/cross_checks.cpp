@@ -1,0 +1,127 @@
+#include "common/config/cross_checks.h"
+
+#include <charconv>
+
+#include "common/base/error.h"
+
+namespace ganymede::config {
+namespace {
+
+/// The multiple of `unit` nearest to `value`, at least one unit; the smaller of two that are equally near.
+int nearest_multiple(int value, int unit) {
+  int below = value / unit * unit;
+  bool up = below == 0 || (value - below) * 2 > unit;
+  return up ? below + unit : below;
+}
+
+/// Fails unless `part` divides `whole`.
+void divides(const std::string& part_key, int part, const std::string& whole_key, int whole, const Origin& origin) {
+  if (whole % part == 0) return;
+  fail_usage("{}: key '{}' is {}, which does not divide '{}' = {}.", origin(part_key), part_key, part, whole_key,
+             whole);
+}
+
+void check_parallel(const Config& c, const Origin& origin) {
+  const auto& p = c.parallel;
+  divides("parallel.expert_group", p.expert_group, "parallel.ranks", p.ranks, origin);
+  if (p.replicas != 1) {
+    fail_usage("{}: key 'parallel.replicas' is {}; only 1 is possible in this version.", origin("parallel.replicas"),
+               p.replicas);
+  }
+  int per_node = c.topology.ranks_per_node;
+  if (per_node == 0) return;
+  divides("topology.ranks_per_node", per_node, "parallel.ranks", p.ranks, origin);
+  divides("parallel.expert_group", p.expert_group, "topology.ranks_per_node", per_node, origin);
+}
+
+void check_attention(const Config& c, const Origin& origin) {
+  const auto& m = c.model;
+  divides("model.kv_heads_global", m.kv_heads_global, "model.heads", m.heads, origin);
+  divides("model.kv_heads_sliding", m.kv_heads_sliding, "model.heads", m.heads, origin);
+  int rotated = static_cast<int>(m.qk_dim * m.rotary_fraction) / 2 * 2;
+  if (m.rotary_fraction > 0 && rotated < 2) {
+    fail_usage(
+        "{}: key 'model.rotary_fraction' is {}, which rotates no pair of the {} dimensions of a head; make it 0 for "
+        "none, or at least 2 / model.qk_dim.",
+        origin("model.rotary_fraction"), m.rotary_fraction, m.qk_dim);
+  }
+}
+
+void check_experts(const Config& c, const Origin& origin) {
+  const auto& m = c.model;
+  if (m.dense_layers > m.layers) {
+    fail_usage("{}: key 'model.dense_layers' is {}, more than the {} layers of the model.",
+               origin("model.dense_layers"), m.dense_layers, m.layers);
+  }
+  if (m.experts == 0) {
+    if (c.parallel.expert_group == 1) return;
+    fail_usage("{}: key 'parallel.expert_group' is {}, but the model has no experts: leave it at 1.",
+               origin("parallel.expert_group"), c.parallel.expert_group);
+  }
+  if (m.top_k > m.experts) {
+    fail_usage("{}: key 'model.top_k' is {}, more than the {} experts of a layer.", origin("model.top_k"), m.top_k,
+               m.experts);
+  }
+  divides("parallel.expert_group", c.parallel.expert_group, "model.experts", m.experts, origin);
+}
+
+/// The vocabulary that "train:N" asks for.
+int trained_vocabulary(const std::string& tokenizer, const Origin& origin) {
+  std::string_view digits = std::string_view(tokenizer).substr(6);
+  int size = 0;
+  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
+  if (error == std::errc() && end == digits.data() + digits.size() && size >= 300 && size <= 1'000'000) return size;
+  fail_usage("{}: key 'data.tokenizer' is \"{}\"; after 'train:' comes the size of the vocabulary, 300 to 1000000.",
+             origin("data.tokenizer"), tokenizer);
+}
+
+void check_data(const Config& c, const Origin& origin) {
+  const auto& d = c.data;
+  if (d.rows_per_step % c.parallel.ranks != 0) {
+    fail_usage("{}: key 'data.rows_per_step' is {}, which {} ranks cannot share evenly; the nearest that fits is {}.",
+               origin("data.rows_per_step"), d.rows_per_step, c.parallel.ranks,
+               nearest_multiple(d.rows_per_step, c.parallel.ranks));
+  }
+  if (d.tokenizer.empty()) {
+    fail_usage("{}: key 'data.tokenizer' is empty; \"bytes\" needs no file.", origin("data.tokenizer"));
+  }
+  if (d.tokenizer == "bytes" && c.model.vocabulary < 256) {
+    fail_usage("{}: key 'model.vocabulary' is {}, but the tokenizer \"bytes\" has 256 tokens.",
+               origin("model.vocabulary"), c.model.vocabulary);
+  }
+  if (!d.tokenizer.starts_with("train:")) return;
+  int size = trained_vocabulary(d.tokenizer, origin);
+  if (size > c.model.vocabulary) {
+    fail_usage("{}: key 'model.vocabulary' is {}, but data.tokenizer = \"{}\" makes {} tokens.",
+               origin("model.vocabulary"), c.model.vocabulary, d.tokenizer, size);
+  }
+}
+
+void check_steps(const Config& c, const Origin& origin) {
+  const auto& o = c.optimizer;
+  std::int64_t length = o.decay_steps > 0 ? o.decay_steps : c.run.steps;
+  if (o.warmup_steps <= length) return;
+  fail_usage("{}: key 'optimizer.warmup_steps' is {}, more than the {} steps of the schedule ({}).",
+             origin("optimizer.warmup_steps"), o.warmup_steps, length,
+             o.decay_steps > 0 ? "optimizer.decay_steps" : "run.steps");
+}
+
+void check_names(const Config& c, const Origin& origin) {
+  auto check = [&](const std::string& key, const std::string& name) {
+    if (!name.empty() && name.find('/') == std::string::npos && name.front() != '.') return;
+    fail_usage("{}: key '{}' is \"{}\", which is not a name: no '/', no '.' at its start, not empty.", origin(key), key,
+               name);
+  };
+  check("run.name", c.run.name);
+  check("optimizer.name", c.optimizer.name);
+}
+
+}  // namespace
+
+void cross_check(const Config& config, const Origin& origin) {
+  for (auto check : {check_names, check_parallel, check_attention, check_experts, check_data, check_steps}) {
+    check(config, origin);
+  }
+}
+
+}  // namespace ganymede::config

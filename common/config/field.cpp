@@ -1,0 +1,83 @@
+#include "common/config/field.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <limits>
+
+namespace ganymede::config {
+namespace {
+
+template <class... Cases>
+struct Overload : Cases... {
+  using Cases::operator()...;
+};
+template <class... Cases>
+Overload(Cases...) -> Overload<Cases...>;
+
+/// Shortest digits that read back as the same double, always with a mark of a fraction.
+std::string to_toml(double value) {
+  std::string text = fmt::format("{}", value);
+  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+}
+
+/// Whole numbers up to 2^63 without an exponent.
+std::string plain(double value) {
+  bool whole = value == static_cast<double>(static_cast<std::int64_t>(value)) && value < 1e15;
+  return whole ? fmt::format("{}", static_cast<std::int64_t>(value)) : fmt::format("{}", value);
+}
+
+}  // namespace
+
+std::string Range::describe() const {
+  constexpr double no_limit = 1e15;
+  if (most >= no_limit) return above_least ? fmt::format("above {}", plain(least)) : plain(least) + " or more";
+  if (above_least) return fmt::format("above {} and up to {}", plain(least), plain(most));
+  return fmt::format("{} to {}", plain(least), plain(most));
+}
+
+std::string type_name(const Field& field) {
+  return std::visit(
+      Overload{[](bool*) { return "true or false"; }, [](double*) { return "number"; },
+               [](std::string*) { return "text"; }, [](std::vector<std::string>*) { return "list of texts"; },
+               [](const Choice&) { return "choice"; }, [](auto*) { return "whole number"; }},
+      field.target);
+}
+
+std::string allowed(const Field& field) {
+  return std::visit(Overload{[](bool*) { return std::string(); }, [](std::string*) { return std::string(); },
+                             [](std::vector<std::string>*) { return std::string(); },
+                             [](const Choice& c) { return fmt::format("{}", fmt::join(c.names, " or ")); },
+                             [&](auto*) { return field.range.describe(); }},
+                    field.target);
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      out += fmt::format("\\u{:04x}", static_cast<int>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string to_toml(const Field& field) {
+  return std::visit(
+      Overload{[](bool* v) { return std::string(*v ? "true" : "false"); }, [](double* v) { return to_toml(*v); },
+               [](std::string* v) { return quoted(*v); },
+               [](std::vector<std::string>* v) {
+                 std::vector<std::string> items;
+                 for (const auto& text : *v) items.push_back(quoted(text));
+                 return fmt::format("[{}]", fmt::join(items, ", "));
+               },
+               [](const Choice& c) { return quoted(c.names[c.get()]); }, [](auto* v) { return std::to_string(*v); }},
+      field.target);
+}
+
+}  // namespace ganymede::config

@@ -1,0 +1,166 @@
+#include "common/config/fields.h"
+
+#include <type_traits>
+
+namespace ganymede::config {
+namespace {
+
+constexpr double endless = 9223372036854774784.0;  // the largest double below 2^63
+
+constexpr Range from(double least, double most = endless) { return {least, most, false}; }
+constexpr Range above(double least, double most = 1e300) { return {least, most, true}; }
+constexpr Range share = {0, 1, false};
+constexpr Range size = {1, 1 << 24, false};  // of a tensor's side
+constexpr Range any = {};
+
+/// `names` in the order of the enumerators.
+template <class Enum>
+Choice choice(Enum& member, std::vector<std::string> names) {
+  static_assert(std::is_enum_v<Enum>);
+  return {std::move(names), [&member] { return static_cast<std::size_t>(member); },
+          [&member](std::size_t index) { member = static_cast<Enum>(index); }};
+}
+
+Choice format(Dtype& member) { return choice(member, {"fp32", "bf16"}); }
+Choice gradients(GradientWire& member) { return choice(member, {"fp32_all_to_all"}); }
+
+std::vector<Field> run_fields(Config& c) {
+  return {
+      {"recompute", choice(c.recompute, {"full"}), any, "what backward computes again: all but a layer's input"},
+      {"run.name", &c.run.name, any, "name in logs and reports; when not given, that of the recipe's file"},
+      {"run.seed", &c.run.seed, from(0), "of initial values and of the order of the data"},
+      {"run.steps", &c.run.steps, from(1, 1e12), "steps in total"},
+      {"parallel.ranks", &c.parallel.ranks, from(1, 65536), "cells in the world"},
+      {"parallel.expert_group", &c.parallel.expert_group, from(1, 1024), "ranks that split the experts between them"},
+      {"parallel.replicas", &c.parallel.replicas, from(1, 65536), "data-parallel copies of the sharded model"},
+      {"topology.ranks_per_node", &c.topology.ranks_per_node, from(0, 1024), "0: all ranks are on this node"},
+  };
+}
+
+std::vector<Field> model_fields(Config& c) {
+  Model& m = c.model;
+  return {
+      {"model.vocabulary", &m.vocabulary, size, "tokens that the model knows; bytes need 256"},
+      {"model.hidden", &m.hidden, size, "width of the residual stream"},
+      {"model.layers", &m.layers, from(1, 4096), "number of layers"},
+      {"model.heads", &m.heads, from(1, 65536), "query heads"},
+      {"model.kv_heads_global", &m.kv_heads_global, from(1, 65536), "key/value heads of global layers"},
+      {"model.kv_heads_sliding", &m.kv_heads_sliding, from(1, 65536), "key/value heads of sliding-window layers"},
+      {"model.qk_dim", &m.qk_dim, from(1, 65536), "size of a query or key head"},
+      {"model.v_dim", &m.v_dim, from(1, 65536), "size of a value head"},
+      {"model.rotary_fraction", &m.rotary_fraction, share, "part of qk_dim that is rotated, rounded down to even"},
+      {"model.rope_theta_global", &m.rope_theta_global, above(0), "rotary base of global layers"},
+      {"model.rope_theta_sliding", &m.rope_theta_sliding, above(0), "rotary base of sliding-window layers"},
+      {"model.value_scale", &m.value_scale, above(0, 1e6), "factor on values before attention"},
+      {"model.window", &m.window, from(1, 1 << 30), "tokens that a sliding-window layer sees, itself included"},
+      {"model.global_every", &m.global_every, from(1, 4096), "layer 0 and every n-th are global; 1: all"},
+      {"model.sinks", &m.sinks, any, "one sink logit per head in sliding-window layers"},
+      {"model.dense_layers", &m.dense_layers, from(0, 4096), "first layers with a dense feed-forward network"},
+      {"model.ffn", &m.ffn, size, "hidden size of a dense feed-forward network"},
+      {"model.experts", &m.experts, from(0, 65536), "experts of a layer; 0: every layer is dense"},
+      {"model.top_k", &m.top_k, from(1, 1024), "experts that a token visits"},
+      {"model.expert_ffn", &m.expert_ffn, size, "hidden size of one expert"},
+      {"model.router", choice(m.router, {"sigmoid"}), any, "how scores of experts are made"},
+      {"model.router_scale", &m.router_scale, above(0, 1e6), "factor on the weights of the chosen experts"},
+      {"model.bias_update_rate", &m.bias_update_rate, share, "step of the selection bias towards balance"},
+      {"model.norm_eps", &m.norm_eps, above(0, 1), "added to the mean square in norms"},
+      {"model.init_std", &m.init_std, above(0, 10), "deviation of initial weights, cut at 3 deviations"},
+  };
+}
+
+std::vector<Field> data_fields(Config& c) {
+  Data& d = c.data;
+  return {
+      {"data.path", &d.path, any, "a packed dataset (folder)"},
+      {"data.sources", &d.sources, any, "files, folders or patterns, packed into data.path on first use"},
+      {"data.extensions", &d.extensions, any, "files that are taken from folders"},
+      {"data.max_bytes", &d.max_bytes, from(0), "of text taken from the sources, whole documents; 0: all"},
+      {"data.tokenizer", &d.tokenizer, any, "bytes, a SentencePiece model file, or train:VOCABULARY"},
+      {"data.seq_len", &d.seq_len, from(2, 1 << 24), "tokens of a row"},
+      {"data.rows_per_step", &d.rows_per_step, from(1, 1 << 24), "rows of one step, all ranks together"},
+      {"data.validation_fraction", &d.validation_fraction, {0, 0.5, false}, "of documents, chosen by their text"},
+      {"data.slots", &d.slots, from(1, 64), "batches prepared ahead"},
+      {"data.balance_group", &d.balance_group, from(1, 65536), "steps whose rows are shared out by like cost"},
+  };
+}
+
+std::vector<Field> optimizer_fields(Config& c) {
+  Optimizer& o = c.optimizer;
+  return {
+      {"optimizer.name", &o.name, any, "plugin: NAME.so of the plugin folder"},
+      {"optimizer.plugin_folder", &o.plugin_folder, any, "empty: `plugins` beside the programs"},
+      {"optimizer.lr", &o.lr, from(0, 1e3), "learning rate after the warm-up"},
+      {"optimizer.min_lr_ratio", &o.min_lr_ratio, share, "the schedule ends at lr times this"},
+      {"optimizer.schedule", choice(o.schedule, {"constant", "cosine"}), any, "course of the learning rate"},
+      {"optimizer.warmup_steps", &o.warmup_steps, from(0, 1e12), "steps in which the learning rate rises from 0"},
+      {"optimizer.decay_steps", &o.decay_steps, from(0, 1e12), "length of the schedule in steps; 0: run.steps"},
+      {"optimizer.beta1", &o.beta1, {0, 0.999999, false}, "decay of the first moment"},
+      {"optimizer.beta2", &o.beta2, {0, 0.999999999, false}, "decay of the second moment"},
+      {"optimizer.eps", &o.eps, above(0, 1), "added to the root of the second moment"},
+      {"optimizer.weight_decay", &o.weight_decay, from(0, 1e3), "decoupled, on matrices"},
+      {"optimizer.clip_norm", &o.clip_norm, from(0, 1e9), "gradients are scaled down to this norm; 0: never"},
+      {"optimizer.threads", &o.threads, from(0, 4096), "of one optimizer server; 0: from the cores of its cell"},
+  };
+}
+
+std::vector<Field> compute_fields(Config& c) {
+  return {
+      {"compute.dtype", format(c.compute.dtype), any, "format of matrix products"},
+      {"compute.threads", &c.compute.threads, from(0, 4096), "of one worker; 0: cores / ranks of this node"},
+      {"compute.deterministic", &c.compute.deterministic, any, "the same bits in every run"},
+      {"compute.loss_chunk", &c.compute.loss_chunk, from(1, 1 << 24), "tokens whose logits are held at once"},
+      {"offload.fraction", &c.offload.fraction, share, "of saved layer inputs, kept in host memory (the arena)"},
+      {"wire.gather", format(c.wire.gather), any, "format of parameters on the wire and of the working copy"},
+      {"wire.dense_gradients", gradients(c.wire.dense_gradients), any, "how gradients of dense parameters are summed"},
+      {"wire.expert_gradients", gradients(c.wire.expert_gradients), any, "how gradients of experts are summed"},
+  };
+}
+
+std::vector<Field> output_fields(Config& c) {
+  return {
+      {"checkpoint.every_steps", &c.checkpoint.every_steps, from(0, 1e12), "0: at the end only"},
+      {"checkpoint.keep_last", &c.checkpoint.keep_last, from(1, 1e6), "older ones go when a newer one is complete"},
+      {"checkpoint.side_fraction", &c.checkpoint.side_fraction, share, "buffer for before-images / master and state"},
+      {"validation.every_steps", &c.validation.every_steps, from(0, 1e12), "0: never"},
+      {"validation.rows", &c.validation.rows, from(1, 1 << 24), "rows of the held-out part"},
+      {"sample.prompt", &c.sample.prompt, any, "text that is continued at the end of the run; empty: none"},
+      {"sample.tokens", &c.sample.tokens, from(1, 1 << 24), "length of the sample"},
+      {"sample.temperature", &c.sample.temperature, from(0, 100), "0: always the likeliest token"},
+  };
+}
+
+std::vector<Field> launch_fields(Config& c) {
+  Launch& l = c.launch;
+  return {
+      {"launch.restart_budget", &l.restart_budget, from(0, 1e6), "restarts of one service within the window"},
+      {"launch.restart_window_seconds", &l.restart_window_seconds, above(0, 1e9), "window of the restart budget"},
+      {"launch.heartbeat_timeout_seconds", &l.heartbeat_timeout_seconds, above(0, 1e6), "silence that is a fault"},
+      {"launch.collective_timeout_seconds", &l.collective_timeout_seconds, above(0, 1e6), "wait for other ranks"},
+      {"launch.stop_timeout_seconds", &l.stop_timeout_seconds, above(0, 1e6), "wait for a service to end"},
+      {"launch.wrap_worker", &l.wrap_worker, any, "put before the worker's command, e.g. \"gdb --args\""},
+      {"launch.host_memory_limit_gib", &l.host_memory_limit_gib, from(0, 1e9), "per node; 0: what is free"},
+  };
+}
+
+}  // namespace
+
+std::vector<Field> fields(Config& config) {
+  std::vector<Field> all;
+  for (auto part :
+       {run_fields, model_fields, data_fields, optimizer_fields, compute_fields, output_fields, launch_fields}) {
+    for (auto& field : part(config)) all.push_back(std::move(field));
+  }
+  return all;
+}
+
+std::string section_of(const std::string& key) {
+  auto dot = key.find('.');
+  return dot == std::string::npos ? "" : key.substr(0, dot);
+}
+
+std::string name_of(const std::string& key) {
+  auto dot = key.find('.');
+  return dot == std::string::npos ? key : key.substr(dot + 1);
+}
+
+}  // namespace ganymede::config
