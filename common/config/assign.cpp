@@ -100,7 +100,7 @@ std::string describe(const Value& value) {
   if (const auto* v = std::get_if<bool>(&value)) return *v ? "true" : "false";
   if (const auto* v = std::get_if<std::int64_t>(&value)) return fmt::format("the number {}", *v);
   if (const auto* v = std::get_if<double>(&value)) return fmt::format("the number {}", *v);
-  if (const auto* v = std::get_if<std::string>(&value)) return "the text " + quoted(*v);
+  if (const auto* v = std::get_if<std::string>(&value)) return "the text " + toml_text(*v);
   if (std::holds_alternative<std::vector<std::string>>(value)) return "a list";
   return std::get<Unfit>(value).what;
 }

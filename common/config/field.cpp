@@ -52,7 +52,7 @@ std::string allowed(const Field& field) {
                     field.target);
 }
 
-std::string quoted(const std::string& text) {
+std::string toml_text(const std::string& text) {
   std::string out = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') {
@@ -70,13 +70,13 @@ std::string quoted(const std::string& text) {
 std::string to_toml(const Field& field) {
   return std::visit(
       Overload{[](bool* v) { return std::string(*v ? "true" : "false"); }, [](double* v) { return to_toml(*v); },
-               [](std::string* v) { return quoted(*v); },
+               [](std::string* v) { return toml_text(*v); },
                [](std::vector<std::string>* v) {
                  std::vector<std::string> items;
-                 for (const auto& text : *v) items.push_back(quoted(text));
+                 for (const auto& text : *v) items.push_back(toml_text(text));
                  return fmt::format("[{}]", fmt::join(items, ", "));
                },
-               [](const Choice& c) { return quoted(c.names[c.get()]); }, [](auto* v) { return std::to_string(*v); }},
+               [](const Choice& c) { return toml_text(c.names[c.get()]); }, [](auto* v) { return std::to_string(*v); }},
       field.target);
 }
 

@@ -41,6 +41,6 @@ std::string allowed(const Field& field);
 /// Its value as TOML; parsing that gives the same bits.
 std::string to_toml(const Field& field);
 /// A TOML string literal of `text`, quotes included.
-std::string quoted(const std::string& text);
+std::string toml_text(const std::string& text);
 
 }  // namespace ganymede::config

@@ -88,7 +88,7 @@ Value setting_value(const Field* field, const std::string& text, const std::stri
   bool is_text = is_toml && std::holds_alternative<std::string>(value);
   bool bare = takes_text ? !is_text : !is_toml;
   if (!bare) return value;
-  Value as_text = read_value(quoted(text), is_toml);
+  Value as_text = read_value(toml_text(text), is_toml);
   if (!is_toml) fail_usage("{}: the value is not UTF-8 text.", where);
   return as_text;
 }
