@@ -26,6 +26,7 @@ struct Job {
   std::uint64_t plugin_hash = 0;
   std::string load_from;  // checkpoint folder that holds load_step; empty: this run's own
 };
+/// Of the current folder. Both throw Error naming the file; a write leaves the old or the new content.
 Job read_job();
 void write_job(const Job& job);
 
@@ -38,17 +39,21 @@ struct Manifest {
   };
   std::uint64_t step = 0;
   int world = 0, expert_group = 0;
-  double loss = 0;
+  double loss = 0;                            // of the step; NaN is kept
   std::string optimizer, model_hash, config;  // config: the effective configuration, for eval and generate
   std::string tokenizer;                      // kind and hash, for generate
   std::vector<Part> parts;
   std::uint64_t bytes() const;
 };
 std::string manifest_name(std::uint64_t step);
+/// Committed when it returns: written beside, synced, renamed. Throws Error.
 void write_manifest(const std::string& folder, const Manifest& manifest);
-/// All manifests in `folder` (a checkpoint folder), oldest first. One that does not parse throws Error naming it.
+/// All manifests in `folder` (a checkpoint folder), oldest first; none when there is no such folder. One that is
+/// damaged (no JSON, a field missing or of a wrong type, another step than its name says, parts that are not one for
+/// each rank) throws Error naming the file.
 std::vector<Manifest> read_manifests(const std::string& folder);
-/// The checkpoint folder of a run directory or checkpoint folder. Throws Error(usage) when there is none.
+/// The checkpoint folder of a run directory, or `folder` itself when manifests lie in it. Throws Error(usage) when
+/// it is neither.
 std::string find_checkpoints(const std::string& folder);
 
 }  // namespace ganymede::service

@@ -29,6 +29,9 @@ struct Control {
   std::span<step_protocol::ServiceWords> services;    // [4], by Kind
 };
 
+/// The view of a mapped segment `control`. Valid as long as the segment is mapped.
+Control control_of(shm::Segment& segment);
+
 /// What a service's body gets. Lives as long as the service runs.
 class Context {
  public:
@@ -41,28 +44,32 @@ class Context {
   /// State slots of the configured optimizer, in plugin order.
   virtual const std::vector<std::string>& slots() const = 0;
 
-  /// The mapped segment of this cell ("master", "state.0", …), checked against its layout. Throws Error.
+  /// The mapped segment of this cell ("master", "state.0", …), checked against its layout and mapped on first use; it
+  /// stays where it is until the service ends. Throws Error. Thread-safe.
   virtual shm::Segment& segment(const std::string& name) = 0;
 
-  /// A client of the launcher for the calling thread.
+  /// A client of the launcher for the calling thread. The n-th one that a process asks for has the identity
+  /// "<kind>.<rank>.<n>", so a restarted service takes over its predecessor's.
   virtual std::unique_ptr<msg::Client> launcher_client() = 0;
 
   /// True once a signal or the launcher asked this service to end; waits look at it.
   virtual bool finishing() const = 0;
 
-  /// Reports what the service does now; `progress` grows by one.
+  /// Reports what the service does now; `progress` grows by one. `detail` is copied. Thread-safe.
   virtual void at(std::uint64_t operation, std::uint64_t bucket, const char* detail) = 0;
 
   /// Waits until `ready(value)` holds for the word, and returns true; false when the service must finish or
-  /// `give_up()` says so (looked at every 20 ms). Throws Error at the deadline, naming `what`.
+  /// `give_up()` (may be empty) says so, looked at every 20 ms. Throws Error at the deadline, naming `what`. While a
+  /// thread waits here the heartbeats say `waiting`. Thread-safe.
   virtual bool wait(const step_protocol::Word& word, const std::function<bool(std::uint64_t)>& ready,
                     const std::function<bool()>& give_up, Deadline deadline, const char* what) = 0;
 };
 
 /// `main` of a service: parses `--run DIR --rank R`, changes into the run directory, reads `config.toml` and
 /// `job.json`, takes the lock of (service, rank), attaches control, registers, starts the heartbeat, runs `body`,
-/// and returns its exit code. An Error of the body is reported to the launcher as fatal (unless it is finishing) and
-/// logged; the process ends with the error's exit code.
+/// and returns its exit code: 0 when `body` returned. An exception of the body is reported to the launcher as fatal
+/// (unless the service is finishing) and logged; the process ends with the Error's exit code, 1 for another exception.
+/// Called first thing in `main`, before any thread: it blocks the signals that ask a program to end.
 int run(Kind kind, int argc, char** argv, const std::function<void(Context&)>& body);
 
 }  // namespace ganymede::service

@@ -1,0 +1,20 @@
+#include "common/service/service.h"
+
+namespace ganymede::service {
+
+const char* name(Kind kind) {
+  constexpr const char* names[] = {"worker", "optimizer", "data", "checkpoint"};
+  return names[static_cast<int>(kind)];
+}
+
+Control control_of(shm::Segment& segment) {
+  Control control;
+  control.block = segment.span<step_protocol::ControlBlock>("block").data();
+  control.gradients_ready = segment.span<step_protocol::Word>("gradients_ready");
+  control.working_copy_ready = segment.span<step_protocol::Word>("working_copy_ready");
+  control.expert_counts = segment.span<std::int64_t>("expert_counts");
+  control.services = segment.span<step_protocol::ServiceWords>("services");
+  return control;
+}
+
+}  // namespace ganymede::service

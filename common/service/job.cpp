@@ -1,0 +1,27 @@
+#include "common/os/files.h"
+#include "common/service/json_fields.h"
+#include "common/service/run_directory.h"
+
+namespace ganymede::service {
+
+Job read_job() {
+  JsonFields fields(job_file, os::read_file(job_file));
+  Job job;
+  job.id = fields.number("job");
+  job.slots = fields.texts("slots");
+  job.plugin = fields.text("plugin");
+  job.plugin_hash = fields.number("plugin_hash");
+  job.load_from = fields.text("load_from");
+  return job;
+}
+
+void write_job(const Job& job) {
+  nlohmann::json object = {{"job", job.id},
+                           {"slots", job.slots},
+                           {"plugin", job.plugin},
+                           {"plugin_hash", job.plugin_hash},
+                           {"load_from", job.load_from}};
+  os::write_file_atomically(job_file, json_text(object, job_file));
+}
+
+}  // namespace ganymede::service

@@ -1,0 +1,122 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "common/base/error.h"
+#include "common/base/log.h"
+#include "common/os/files.h"
+#include "common/os/signals.h"
+#include "common/service/heartbeat.h"
+#include "common/service/running_context.h"
+#include "common/service/service.h"
+#include "common/service/signal_watch.h"
+
+namespace ganymede::service {
+namespace {
+
+constexpr double fatal_report_seconds = 5;
+
+struct Arguments {
+  std::string run;
+  int rank = -1;
+};
+
+Arguments parse_arguments(Kind kind, int argc, char** argv) {
+  Arguments arguments;
+  std::string usage = fmt::format("ganymede-{} is started by the launcher, with --run DIR --rank R", name(kind));
+  for (int i = 1; i < argc; i += 2) {
+    std::string flag = argv[i];
+    if (flag != "--run" && flag != "--rank") fail_usage("Unknown argument \"{}\": {}.", flag, usage);
+    if (i + 1 == argc) fail_usage("{} needs a value: {}.", flag, usage);
+    std::string_view value = argv[i + 1];
+    if (flag == "--run") {
+      arguments.run = value;
+    } else {
+      auto end = std::from_chars(value.data(), value.data() + value.size(), arguments.rank);
+      if (end.ec != std::errc() || end.ptr != value.data() + value.size() || arguments.rank < 0) {
+        fail_usage("--rank {} is no rank: {}.", value, usage);
+      }
+    }
+  }
+  if (arguments.run.empty() || arguments.rank < 0) fail_usage("--run and --rank are needed: {}.", usage);
+  return arguments;
+}
+
+/// Changes into the run directory and becomes the one process of (service, rank).
+os::Fd enter(Kind kind, const Arguments& arguments) {
+  if (::chdir(arguments.run.c_str()) != 0) {
+    fail("Run directory {} cannot be entered: {}.", arguments.run, std::strerror(errno));
+  }
+  std::string self = fmt::format("{}.{}", name(kind), arguments.rank);
+  std::string lock_path = fmt::format("ipc/{}.lock", self);
+  auto lock = os::try_lock(lock_path);
+  if (!lock) fail("{} of this run is running already; its process holds {}.", self, lock_path);
+  log::start(self, fmt::format("logs/{}.log", self), false);
+  return std::move(*lock);
+}
+
+void serve(Kind kind, int rank, std::atomic<bool>& finishing, const std::function<void(Context&)>& body) {
+  RunningContext context(kind, rank, finishing);
+  SignalWatch signals(finishing, [&context] { return context.detail(); });
+  register_at_launcher(context);
+  Heartbeat heartbeat(context);
+  log::info("started, process {}", ::getpid());
+  body(context);
+}
+
+/// The launcher stops the job with this text. One that does not answer learns of our end by the exit code.
+void report_fatal(Kind kind, int rank, int exit_code, const std::string& text) {
+  try {
+    msg::Client client(launcher_endpoint(), fmt::format("{}.{}.fatal", name(kind), rank), read_job().id);
+    client.call(
+        [&](flatbuffers::FlatBufferBuilder& builder) {
+          return msg::Message::body(fbs::CreateFatalReport(builder, static_cast<fbs::ServiceKind>(kind), rank,
+                                                           exit_code, builder.CreateString(text)));
+        },
+        Deadline::after_seconds(fatal_report_seconds));
+  } catch (const std::exception& error) {
+    log::warn("the fault could not be reported to the launcher: {}", error.what());
+  }
+}
+
+int end_with(Kind kind, int rank, bool finishing, const std::exception& error) {
+  const auto* ours = dynamic_cast<const Error*>(&error);
+  int exit_code = static_cast<int>(ours != nullptr ? ours->code() : ExitCode::failed);
+  // Some libraries put a stack behind the first line; a person gets the sentence.
+  std::string text = error.what();
+  text = text.substr(0, text.find('\n'));
+  log::error("{}", text);
+  if (!finishing) report_fatal(kind, rank, exit_code, text);
+  log::flush();
+  return exit_code;
+}
+
+}  // namespace
+
+int run(Kind kind, int argc, char** argv, const std::function<void(Context&)>& body) {
+  os::block_signals();
+  os::install_crash_handler();
+  Arguments arguments;
+  os::Fd lock;
+  try {
+    arguments = parse_arguments(kind, argc, argv);
+    lock = enter(kind, arguments);
+  } catch (const Error& error) {
+    log::error("{}", error.what());
+    log::flush();
+    return static_cast<int>(error.code());
+  }
+  std::atomic<bool> finishing{false};
+  try {
+    serve(kind, arguments.rank, finishing, body);
+  } catch (const std::exception& error) {
+    return end_with(kind, arguments.rank, finishing.load(), error);
+  }
+  log::info("ended");
+  log::flush();
+  return static_cast<int>(ExitCode::done);
+}
+
+}  // namespace ganymede::service

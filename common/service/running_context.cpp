@@ -1,0 +1,97 @@
+#include "common/service/running_context.h"
+
+#include <algorithm>
+
+#include "common/base/error.h"
+#include "common/os/futex.h"
+#include "common/shm/layouts.h"
+
+namespace ganymede::service {
+namespace {
+
+constexpr double keeper_seconds = 10;
+constexpr auto look_up_every = std::chrono::milliseconds(20);  // how late a wait may notice that it should give up
+
+config::Config load_for(int rank) {
+  config::Config config = config::load(config_file, {});
+  if (rank < 0 || rank >= config.parallel.ranks) {
+    fail_usage("--rank {} is not in the world of this run, 0 to {}.", rank, config.parallel.ranks - 1);
+  }
+  return config;
+}
+
+/// Counts a thread that waits.
+struct Waiting {
+  explicit Waiting(std::atomic<int>& counter) : counter_(counter) { ++counter_; }
+  ~Waiting() { --counter_; }
+  std::atomic<int>& counter_;
+};
+
+}  // namespace
+
+std::string launcher_endpoint() { return fmt::format("ipc://{}", launcher_socket); }
+
+RunningContext::RunningContext(Kind kind, int rank, std::atomic<bool>& finishing)
+    : kind_(kind),
+      rank_(rank),
+      finishing_(finishing),
+      config_(load_for(rank)),
+      job_(read_job()),
+      placement_(placement::build(config_, rank)),
+      layouts_(shm::cell_layouts(config_, placement_, job_.slots)),
+      keeper_(keeper_socket) {
+  control_ = control_of(segment("control"));
+}
+
+shm::Segment& RunningContext::segment(const std::string& wanted) {
+  std::lock_guard lock(segments_mutex_);
+  if (auto found = segments_.find(wanted); found != segments_.end()) return found->second;
+  auto layout = std::find_if(layouts_.begin(), layouts_.end(), [&](const auto& one) { return one.name == wanted; });
+  if (layout == layouts_.end()) fail("A cell of this run has no segment \"{}\".", wanted);
+  os::Fd fd = keeper_.get(shm::held_name(rank_, wanted), Deadline::after_seconds(keeper_seconds));
+  return segments_.emplace(wanted, shm::Segment::attach(fd.get(), *layout, job_.id)).first->second;
+}
+
+std::unique_ptr<msg::Client> RunningContext::launcher_client() {
+  std::string identity = fmt::format("{}.{}.{}", name(kind_), rank_, ++clients_);
+  return std::make_unique<msg::Client>(launcher_endpoint(), identity, job_.id);
+}
+
+void RunningContext::at(std::uint64_t operation, std::uint64_t bucket, const char* detail) {
+  step_protocol::ServiceWords& words = control_.services[static_cast<int>(kind_)];
+  words.operation.store(operation, std::memory_order_release);
+  words.bucket.store(bucket, std::memory_order_release);
+  auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch());
+  words.since_ns.store(static_cast<std::uint64_t>(now.count()), std::memory_order_release);
+  words.progress.fetch_add(1, std::memory_order_acq_rel);
+  std::lock_guard lock(detail_mutex_);
+  detail_ = detail;
+}
+
+bool RunningContext::wait(const step_protocol::Word& word, const std::function<bool(std::uint64_t)>& ready,
+                          const std::function<bool()>& give_up, Deadline deadline, const char* what) {
+  std::uint64_t seen = word.load(std::memory_order_acquire);
+  if (ready(seen)) return true;
+  Waiting waiting(waiting_);
+  while (true) {
+    if (finishing() || (give_up && give_up())) return false;
+    if (deadline.passed()) {
+      fail("{}.{} waited for {} until its deadline; the word is still {}.", name(kind_), rank_, what, seen);
+    }
+    os::wait_while_equal(word, seen,
+                         Deadline::after(std::min<std::chrono::nanoseconds>(deadline.left(), look_up_every)));
+    seen = word.load(std::memory_order_acquire);
+    if (ready(seen)) return true;
+  }
+}
+
+std::string RunningContext::detail() const {
+  std::lock_guard lock(detail_mutex_);
+  return detail_;
+}
+
+fbs::ServiceState RunningContext::state() const {
+  return waiting_.load() > 0 ? fbs::ServiceState::waiting : fbs::ServiceState::running;
+}
+
+}  // namespace ganymede::service

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "common/service/run_directory.h"
+#include "common/service/service.h"
+#include "common/shm/keeper_client.h"
+#include "schemas/messages_generated.h"
+
+namespace ganymede::service {
+
+/// The Context of a service that runs in its run directory. What the heartbeat reports is read from here.
+class RunningContext final : public Context {
+ public:
+  /// Reads configuration and job, attaches `control`. `finishing` is set from outside and by `finish`. Throws Error.
+  RunningContext(Kind kind, int rank, std::atomic<bool>& finishing);
+
+  const config::Config& config() const override { return config_; }
+  const placement::Placement& placement() const override { return placement_; }
+  int rank() const override { return rank_; }
+  std::uint64_t job() const override { return job_.id; }
+  Control& control() override { return control_; }
+  const std::vector<std::string>& slots() const override { return job_.slots; }
+  shm::Segment& segment(const std::string& name) override;
+  std::unique_ptr<msg::Client> launcher_client() override;
+  bool finishing() const override { return finishing_.load(std::memory_order_acquire); }
+  void at(std::uint64_t operation, std::uint64_t bucket, const char* detail) override;
+  bool wait(const step_protocol::Word& word, const std::function<bool(std::uint64_t)>& ready,
+            const std::function<bool()>& give_up, Deadline deadline, const char* what) override;
+
+  Kind kind() const { return kind_; }
+  void finish() { finishing_.store(true, std::memory_order_release); }
+  std::string detail() const;
+  fbs::ServiceState state() const;
+  const step_protocol::ServiceWords& words() const { return control_.services[static_cast<int>(kind_)]; }
+
+ private:
+  Kind kind_;
+  int rank_;
+  std::atomic<bool>& finishing_;
+  config::Config config_;
+  Job job_;
+  placement::Placement placement_;
+  std::vector<shm::Layout> layouts_;
+  shm::KeeperClient keeper_;
+  std::mutex segments_mutex_;
+  std::map<std::string, shm::Segment> segments_;
+  Control control_;
+  std::atomic<int> clients_{0};
+  std::atomic<int> waiting_{0};
+  mutable std::mutex detail_mutex_;
+  std::string detail_ = "starting";
+};
+
+/// Endpoint of the launcher as a service in its run directory reaches it.
+std::string launcher_endpoint();
+
+}  // namespace ganymede::service
