@@ -33,7 +33,7 @@ enum class OperationKind : std::uint8_t {
 };
 const char* name(OperationKind kind);
 
-enum class BufferKind : std::uint8_t { parameters, gradients, reduced, saved_input, arena, exchange, scratch };
+enum class BufferKind : std::uint8_t { parameters, gradients, saved_input, saved_indices, arena, exchange, scratch };
 
 /// A buffer of the worker's owned pool. Its place is fixed when the plan is built, so the peak is known before a
 /// step runs.
@@ -42,21 +42,26 @@ struct Buffer {
   BufferKind kind{};
   std::int64_t bytes = 0;
   std::int64_t offset = 0;  // in the pool (or in the arena segment for BufferKind::arena)
+  int bucket = -1;          // index in Placement::buckets, -1 for none
+  int layer = -1;           // as in Operation
+  int row = -1;
 };
 
 struct Operation {
   OperationKind kind{};
   Lane lane{};
-  int bucket = -1;         // index in Placement::buckets, -1 for none
-  int layer = -1;          // model layer; -1 embedding, layers.size() head
-  std::int64_t bytes = 0;  // moved by this rank
-  int row = -1;            // row of this rank that it computes; -1: not of one row
-  std::string wire;        // "fp32", "bf16"; empty where nothing crosses a wire
-  std::vector<int> takes;  // buffers that come to life with it
-  std::vector<int> frees;  // buffers whose life ends when it is complete
-  std::vector<int> uses;   // buffers that it reads or writes besides those
-  std::vector<int> after;  // operations that must be complete before it starts (other lanes; its own
-                           // lane's order is implied)
+  int bucket = -1;           // index in Placement::buckets, -1 for none
+  int layer = -1;            // model layer; -1 embedding, layers.size() head
+  std::int64_t bytes = 0;    // moved by this rank
+  int row = -1;              // row of this rank that it computes; -1: not of one row
+  std::string wire{};        // "fp32", "bf16"; empty where nothing crosses a wire
+  std::vector<int> takes{};  // buffers that come to life with it
+  std::vector<int> frees{};  // buffers whose life ends when it is complete
+  std::vector<int> uses{};   // buffers that it reads or writes besides those
+  std::vector<int> after{};  // operations that must be complete before it starts (other lanes; its own
+                             // lane's order is implied). Among them are, directly or through others, all that free
+                             // a buffer and stand before it: so buffers are taken in the order of the list, however
+                             // the lanes run, and the peak is the same in every execution.
 };
 
 struct StepPlan {
@@ -68,6 +73,18 @@ struct StepPlan {
 };
 
 enum class PlanKind { train, validate };
+
+/// Whether a rank holds the bucket whole: then its parameters are read from the segment `working` and its gradients
+/// are written to the segment `gradients` in place, without a buffer or a copy.
+bool in_place(const placement::Bucket& bucket);
+
+/// Layers whose saved inputs lie in the arena: the first ceil(offload.fraction · layers).
+int offloaded_layers(const config::Config& config);
+
+/// Bytes of one row's hidden state [seq_len, hidden] in the compute type, rounded up to `buffer_alignment`.
+std::int64_t hidden_bytes(const config::Config& config);
+
+constexpr std::int64_t buffer_alignment = 64;  // bytes
 
 /// A pure function. Throws Error(usage) for choices that do not fit one another.
 StepPlan build(const config::Config& config, const placement::Placement& placement, PlanKind kind);

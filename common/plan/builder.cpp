@@ -1,0 +1,117 @@
+#include "common/plan/builder.h"
+
+#include <utility>
+
+#include "common/base/error.h"
+
+namespace ganymede::plan {
+
+int Builder::add(Operation operation) {
+  plan_.operations.push_back(std::move(operation));
+  return static_cast<int>(plan_.operations.size()) - 1;
+}
+
+int Builder::new_buffer(BufferKind kind, const std::string& name, std::int64_t bytes, int bucket, int layer, int row) {
+  std::int64_t rounded = (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
+  plan_.buffers.push_back({name, kind, rounded, 0, bucket, layer, row});
+  return static_cast<int>(plan_.buffers.size()) - 1;
+}
+
+std::vector<int> Builder::buckets_of(int layer) const {
+  std::vector<int> found;
+  for (std::size_t i = 0; i < placement.buckets.size(); ++i) {
+    using Kind = model_spec::BucketKind;
+    Kind kind = placement.buckets[i].kind;
+    bool end = kind == Kind::embed || kind == Kind::head;
+    bool here = end ? (kind == Kind::embed ? layer == -1 : layer == layers)
+                    : layer >= 0 && layer < layers && placement.buckets[i].layer == layer;
+    if (here) found.push_back(static_cast<int>(i));
+  }
+  return found;
+}
+
+std::string Builder::wire() const { return config.wire.gather == config::Dtype::bf16 ? "bf16" : "fp32"; }
+
+void Builder::read_parameters(Operation& operation, int layer) {
+  for (int b : buckets_of(layer)) {
+    GANYMEDE_CHECK(live_[b].gathered >= 0, "plan: {} is read before its gather", placement.buckets[b].name);
+    operation.after.push_back(live_[b].gathered);
+    if (live_[b].parameters >= 0) operation.uses.push_back(live_[b].parameters);
+  }
+}
+
+void Builder::write_gradients(Operation& operation, int layer) {
+  int index = static_cast<int>(plan_.operations.size());
+  for (int b : buckets_of(layer)) {
+    Live& bucket = live_[b];
+    bool first = bucket.written < 0;
+    bucket.written = index;
+    if (in_place(placement.buckets[b])) continue;
+    if (first) {
+      bucket.gradients = new_buffer(BufferKind::gradients, "gradients " + placement.buckets[b].name,
+                                    placement.buckets[b].elements * 4, b, layer, -1);
+      operation.takes.push_back(bucket.gradients);
+    } else {
+      operation.uses.push_back(bucket.gradients);
+    }
+  }
+}
+
+void Builder::gather(int layer) {
+  std::int64_t element = config.wire.gather == config::Dtype::bf16 ? 2 : 4;
+  for (int b : buckets_of(layer)) {
+    const placement::Bucket& bucket = placement.buckets[b];
+    if (in_place(bucket) && live_[b].gathered >= 0) continue;  // still where it was
+    Operation operation{.kind = OperationKind::gather, .lane = Lane::gather, .bucket = b, .layer = layer};
+    live_[b].parameters = -1;
+    if (!in_place(bucket)) {
+      operation.wire = wire();
+      operation.bytes = bucket.shard_elements() * element * static_cast<std::int64_t>(bucket.group.size() - 1);
+      live_[b].parameters =
+          new_buffer(BufferKind::parameters, "parameters " + bucket.name, bucket.elements * element, b, layer, -1);
+      operation.takes.push_back(live_[b].parameters);
+    }
+    live_[b].gathered = add(std::move(operation));
+  }
+}
+
+void Builder::release(int layer) {
+  for (int b : buckets_of(layer)) {
+    if (live_[b].parameters < 0) continue;
+    Operation operation{.kind = OperationKind::release, .lane = Lane::compute, .bucket = b, .layer = layer};
+    operation.frees.push_back(live_[b].parameters);
+    live_[b] = {-1, -1, live_[b].gradients, live_[b].written};
+    add(std::move(operation));
+  }
+}
+
+void Builder::reduce(int layer) {
+  for (int b : buckets_of(layer)) {
+    const placement::Bucket& bucket = placement.buckets[b];
+    Operation reduce{.kind = OperationKind::reduce, .lane = Lane::reduce, .bucket = b, .layer = layer};
+    reduce.after.push_back(live_[b].written);
+    if (!in_place(bucket)) {
+      auto members = static_cast<std::int64_t>(bucket.group.size());
+      reduce.wire = "fp32";
+      reduce.bytes = (bucket.elements - bucket.shard_elements()) * 4;
+      reduce.takes.push_back(new_buffer(BufferKind::exchange, "exchange " + bucket.name,
+                                        bucket.shard_elements() * members * 4, b, layer, -1));
+      reduce.frees = {live_[b].gradients, reduce.takes.back()};
+    }
+    int reduced = add(std::move(reduce));
+    Operation store{.kind = OperationKind::store_gradients, .lane = Lane::host, .bucket = b, .layer = layer};
+    store.after.push_back(reduced);
+    add(std::move(store));
+    Operation norm{.kind = OperationKind::accumulate_norm, .lane = Lane::host, .bucket = b, .layer = layer};
+    norm.after.push_back(reduced);
+    norms.push_back(add(std::move(norm)));
+  }
+}
+
+StepPlan Builder::finish() {
+  complete_dependencies(plan_);
+  lay_out_buffers(plan_);
+  return std::move(plan_);
+}
+
+}  // namespace ganymede::plan

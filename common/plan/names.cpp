@@ -1,0 +1,22 @@
+#include <array>
+#include <cstddef>
+
+#include "common/plan/plan.h"
+
+namespace ganymede::plan {
+namespace {
+
+constexpr std::array<const char*, lane_count> lane_names = {"compute", "gather",    "reduce",
+                                                            "to_host", "to_device", "host"};
+constexpr std::array<const char*, 14> operation_names = {
+    "wait_batch", "gather", "release",         "forward",         "offload", "prefetch", "recompute",
+    "backward",   "reduce", "store_gradients", "accumulate_norm", "vote",    "decide",   "wait_update"};
+static_assert(operation_names.size() == static_cast<std::size_t>(OperationKind::wait_update) + 1);
+
+}  // namespace
+
+const char* name(Lane lane) { return lane_names.at(static_cast<std::size_t>(lane)); }
+
+const char* name(OperationKind kind) { return operation_names.at(static_cast<std::size_t>(kind)); }
+
+}  // namespace ganymede::plan
