@@ -16,7 +16,7 @@ namespace ganymede::shm {
 
 constexpr std::uint32_t keeper_magic = 0x314b4e47;  // "GNK1"
 constexpr std::size_t longest_held_name = 63;
-constexpr std::size_t most_held_segments = 1024;
+constexpr std::size_t most_held_segments = 512;
 
 enum class KeeperOperation : std::uint32_t { create = 1, get = 2, drop = 3, list = 4 };
 

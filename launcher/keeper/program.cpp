@@ -1,0 +1,76 @@
+#include "launcher/keeper/program.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/log.h"
+#include "common/os/files.h"
+#include "common/os/machine.h"
+#include "common/service/run_directory.h"
+#include "launcher/keeper/launcher_watch.h"
+#include "launcher/keeper/segment_server.h"
+
+namespace ganymede::keeper {
+namespace {
+
+constexpr const char* usage = "ganymede-keeper --run DIR -- LAUNCHER [ARGUMENT...]";
+
+struct Arguments {
+  std::string run;
+  std::vector<std::string> launcher;  // the command, with `--run DIR` as its first two arguments
+};
+
+Arguments parse_arguments(int argc, char** argv) {
+  std::vector<std::string> given(argv + 1, argv + argc);
+  if (given.size() < 4 || given[0] != "--run" || given[1].empty() || given[2] != "--") fail_usage("Usage: {}.", usage);
+  Arguments arguments{given[1], {given[3], "--run", given[1]}};
+  arguments.launcher.insert(arguments.launcher.end(), given.begin() + 4, given.end());
+  return arguments;
+}
+
+void enter(const std::string& run) {
+  os::make_private_folder(run);
+  if (::chdir(run.c_str()) != 0) fail("Run directory {} cannot be entered: {}.", run, std::strerror(errno));
+  for (const char* folder : {"ipc", service::log_folder, service::checkpoint_folder, service::plugin_folder}) {
+    os::make_private_folder(folder);
+  }
+  // Whoever can write here can speak to the services.
+  std::filesystem::permissions("ipc", std::filesystem::perms::owner_all);
+}
+
+os::Fd take_lock(const std::string& run) {
+  if (auto lock = os::try_lock(service::lock_file)) return std::move(*lock);
+  std::string holder = os::read_file(service::lock_file);
+  fail_usage("Run directory {} is in use by process {}.", run, holder.substr(0, holder.find('\n')));
+}
+
+int keep(const Arguments& arguments) {
+  enter(arguments.run);
+  os::Fd lock = take_lock(arguments.run);
+  log::start("keeper", fmt::format("{}/keeper.log", service::log_folder), true);
+  SegmentStore store(os::inspect_machine().memory_total);
+  SegmentServer server(service::keeper_socket, store);
+  return LauncherWatch(arguments.launcher, server).run();
+}
+
+}  // namespace
+
+int program(int argc, char** argv) {
+  try {
+    return keep(parse_arguments(argc, argv));
+  } catch (const Error& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::filesystem::filesystem_error& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return static_cast<int>(ExitCode::failed);
+  }
+}
+
+}  // namespace ganymede::keeper
