@@ -1,0 +1,153 @@
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "common/step_protocol/control_block.h"
+
+/// A model of W cells that carries out the production functions of common/step_protocol with every shared store as one
+/// atomic move. What is computed is symbolic: the content of half a chunk is the list of the generations whose
+/// gradients were applied to it, one nibble a step, so a step applied twice, lost, torn or mixed is visible.
+namespace ganymede::fault {
+
+constexpr int max_ranks = 3;
+constexpr int max_chunks = 2;
+constexpr int max_steps = 4;
+
+using Content = std::uint16_t;  // nibble i: generation of the gradients applied in step i + 1; 0: not applied
+
+/// One rule switched off, so that the explorer is known to see what it guards against.
+enum class Mutation : std::uint8_t {
+  none,
+  late_lane,                // rule 1: a lane of the aborted attempt lives on
+  same_generation,          // rule 3: a restarted worker joins the generation that it died in
+  generation_not_compared,  // rules 4 and 5
+  vote_before_commit,       // rule 6
+  leave_alone,              // rule 7: leaves when its own cell has committed
+  decided_before_record,    // rule 9
+  one_record_slot,          // the record of the step before is lost to a kill while the next one is written
+  no_redo_area,             // the update is computed in place
+  seal_before_redo,         // the seal is stored before the redo area is complete
+  any_seal_believed,        // rule 13: the seal's step and chunk are not compared
+  snapshot_while_busy,      // rule 18: ordered although one is under way
+  armed_late,               // rule 18: after the first copy of the next step
+  no_before_image,          // rule 19
+  flag_before_read,         // rule 19: the reader looks at the flag first
+  no_check_before_report,   // rule 20: a cancelled snapshot is reported
+  no_cancel_after_restart,  // rule 20: a restarted checkpoint service takes the marks of its predecessor for its own
+};
+
+struct Configuration {
+  int ranks = 1;
+  int chunks = 1;  // of a cell; each is a bucket of its own
+  int steps = 2;
+  int faults = 1;
+  bool reader = false;  // with the checkpoint service
+  int snapshot_every = 0;
+  int image_slots = max_chunks;
+  bool stop_request = false;  // one may arrive at any moment, cell by cell
+  Mutation mutation = Mutation::none;
+};
+
+struct Record {
+  std::uint8_t step = 0;  // torn_record while it is being written
+  std::uint8_t generation = 0;
+  std::uint8_t stop_after = 0, snapshot_after = 0, snapshot_before = 0;
+  bool operator==(const Record&) const = default;
+};
+constexpr std::uint8_t torn_record = 0xff;
+
+enum class WorkerAt : std::uint8_t {
+  dead,
+  joining,
+  exchange_publish,
+  exchange_wait,
+  gather_publish,
+  gather_wait,
+  gradient_first,
+  gradient_second,
+  vote_publish,
+  vote_wait,
+  record_begin,
+  record_end,
+  decided,
+  leave_publish,
+  leave_wait,
+  finished,
+};
+
+enum class ReaderAt : std::uint8_t { dead, starting, idle, read_first, read_second, look, image, mark, report, end };
+
+struct Cell {
+  // Segments: they outlive every process.
+  Content master[max_chunks][2] = {}, working[max_chunks][2] = {}, redo[2] = {}, image[max_chunks] = {};
+  Content reader_value[2] = {};               // what the checkpoint service has read of its chunk
+  std::uint8_t gradient[max_chunks][2] = {};  // generation × 16 + step
+  std::uint8_t copy_ready[max_chunks] = {};
+  std::uint8_t joined = 0, decided = 0, chunks_done = 0, seal = 0, snapshot = 0, stop_request = 0;
+  Record records[2];
+  std::uint8_t read_mark[max_chunks] = {}, image_step[max_chunks] = {}, image_slot[max_chunks] = {};
+  std::uint8_t durable = 0;  // newest snapshot that the checkpoint service has reported
+
+  // What the worker contributed last: slots of the collectives.
+  std::uint8_t label_generation = 0, label_operation = 0;
+  std::uint8_t exchange_generation = 0, exchange_committed = 0, exchange_decided = 0;
+  Record exchange_record;
+  std::uint8_t vote_generation = 0, vote_step = 0, vote_idle = 0, vote_stop = 0;
+  Record vote_previous;
+
+  // Processes.
+  WorkerAt worker = WorkerAt::joining;
+  std::uint8_t worker_generation = 0, step = 0, bucket = 0, gathered_wrong = 0;
+  Record pending;
+  WorkerAt late = WorkerAt::dead;  // store that a lane of the aborted attempt still has before it
+  std::uint8_t late_generation = 0, late_step = 0, late_bucket = 0;
+  std::uint8_t server_alive = 1, server_stage = 0, server_part = 0;
+  ReaderAt reader = ReaderAt::idle;
+  std::uint8_t reader_step = 0, reader_chunk = 0, reader_wrong = 0, reader_flagged = 0;
+};
+
+struct State {
+  Cell cells[max_ranks];
+  std::uint8_t generation = 0, generation_due = 1, faults = 0;
+  Record history[max_steps + 1];  // the record of each step when it was first decided
+};
+
+/// A move of one process: what it did, for the trace.
+struct Move {
+  const char* what = "";
+  std::uint8_t rank = 0;
+  State state;
+};
+
+struct Violation : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+int committed(const Configuration& configuration, const Cell& cell);
+/// What a chunk holds when exactly the decided steps 1 … step were applied to it.
+Content expected_content(const State& state, int step);
+/// Slot of the record of `step`.
+int record_slot(const Configuration& configuration, int step);
+/// The record as the production functions take it.
+step_protocol::DecisionRecord production_record(const Record& record);
+/// The state with one move made by `rank`, to be filled in by the caller.
+Cell& add_move(std::vector<Move>& moves, const State& state, int rank, const char* what);
+
+// Each appends the moves that the process can make; an invariant that a move breaks throws Violation.
+void worker_moves(const Configuration& configuration, const State& state, int rank, std::vector<Move>& moves);
+/// Returns true when the only move touches nothing that another process reads or writes.
+bool server_moves(const Configuration& configuration, const State& state, int rank, std::vector<Move>& moves);
+void reader_moves(const Configuration& configuration, const State& state, int rank, std::vector<Move>& moves);
+void launcher_moves(const Configuration& configuration, const State& state, std::vector<Move>& moves);
+/// Kills of every process, while the budget of faults lasts; `only_server` ≥ 0: of that rank's optimizer server alone.
+void crash_moves(const Configuration& configuration, const State& state, int only_server, std::vector<Move>& moves);
+
+/// All moves of a state.
+void all_moves(const Configuration& configuration, const State& state, std::vector<Move>& moves);
+/// Throws Violation unless a state without moves is the end of a whole run.
+void check_end(const Configuration& configuration, const State& state);
+
+}  // namespace ganymede::fault

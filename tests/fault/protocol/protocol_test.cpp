@@ -1,0 +1,99 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "tests/fault/protocol/explorer.h"
+
+namespace ganymede::fault {
+namespace {
+
+struct Case {
+  const char* name;
+  Configuration configuration;
+};
+void PrintTo(const Case& value, std::ostream* out) { *out << value.name; }
+
+class EveryInterleaving : public testing::TestWithParam<Case> {};
+
+TEST_P(EveryInterleaving, EndsInTheStateOfAnUndisturbedRun) {
+  Exploration result = explore(GetParam().configuration);
+  EXPECT_EQ(result.violation, "") << result.trace;
+  EXPECT_GT(result.ends, 0u);
+  RecordProperty("states", std::to_string(result.states));
+  std::printf("%s: %llu states, %llu moves, %llu ends\n", GetParam().name,
+              static_cast<unsigned long long>(result.states), static_cast<unsigned long long>(result.moves),
+              static_cast<unsigned long long>(result.ends));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cells, EveryInterleaving,
+    testing::Values(
+        Case{"OneRankThreeFaults", {.ranks = 1, .chunks = 2, .steps = 4, .faults = 3}},
+        Case{"OneRankFourFaults", {.ranks = 1, .chunks = 2, .steps = 3, .faults = 4}},
+        Case{"TwoRanksTwoFaults", {.ranks = 2, .chunks = 1, .steps = 3, .faults = 2}},
+        Case{"TwoRanksThreeFaults", {.ranks = 2, .chunks = 1, .steps = 2, .faults = 3}},
+        Case{"TwoRanksTwoBuckets", {.ranks = 2, .chunks = 2, .steps = 2, .faults = 2}},
+        Case{"ThreeRanksOneFault", {.ranks = 3, .chunks = 1, .steps = 3, .faults = 1}},
+        Case{"ThreeRanksTwoFaults", {.ranks = 3, .chunks = 1, .steps = 2, .faults = 2}},
+        Case{"StopAtAnyMoment", {.ranks = 2, .chunks = 1, .steps = 3, .faults = 1, .stop_request = true}},
+        Case{"Snapshots", {.ranks = 1, .chunks = 2, .steps = 3, .faults = 2, .reader = true, .snapshot_every = 1}},
+        Case{"SnapshotsAndStop",
+             {.ranks = 1,
+              .chunks = 2,
+              .steps = 4,
+              .faults = 1,
+              .reader = true,
+              .snapshot_every = 1,
+              .stop_request = true}},
+        Case{
+            "SnapshotsWithASmallSideBuffer",
+            {.ranks = 1, .chunks = 2, .steps = 4, .faults = 1, .reader = true, .snapshot_every = 1, .image_slots = 1}}),
+    [](const auto& tested) { return tested.param.name; });
+
+/// The explorer must find what each rule guards against, or its silence above would mean nothing.
+class WithoutARule : public testing::TestWithParam<Case> {};
+
+TEST_P(WithoutARule, TheExplorerFindsAViolation) {
+  Exploration result = explore(GetParam().configuration);
+  EXPECT_NE(result.violation, "") << result.states << " states";
+  EXPECT_EQ(result.violation.find("more than"), std::string::npos) << "not explored to the end";
+  std::printf("%s: after %llu states: %s\n", GetParam().name, static_cast<unsigned long long>(result.states),
+              result.violation.c_str());
+}
+
+constexpr Configuration without(Mutation mutation, Configuration configuration) {
+  configuration.mutation = mutation;
+  return configuration;
+}
+constexpr Configuration one_rank{.ranks = 1, .chunks = 2, .steps = 3, .faults = 2};
+constexpr Configuration two_ranks{.ranks = 2, .chunks = 1, .steps = 3, .faults = 2};
+constexpr Configuration snapshots{
+    .ranks = 1, .chunks = 2, .steps = 4, .faults = 1, .reader = true, .snapshot_every = 1};
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, WithoutARule,
+    testing::Values(Case{"LaneOutlivesItsAttempt", without(Mutation::late_lane, two_ranks)},
+                    Case{"JoinsItsOldGeneration", without(Mutation::same_generation, two_ranks)},
+                    Case{"GenerationNotCompared", without(Mutation::generation_not_compared, two_ranks)},
+                    Case{"VoteBeforeCommit", without(Mutation::vote_before_commit, two_ranks)},
+                    Case{"LeavesAlone", without(Mutation::leave_alone, two_ranks)},
+                    Case{"DecidedBeforeRecord", without(Mutation::decided_before_record, two_ranks)},
+                    Case{"OneRecordSlot", without(Mutation::one_record_slot, one_rank)},
+                    Case{"NoRedoArea", without(Mutation::no_redo_area, one_rank)},
+                    Case{"SealBeforeRedo", without(Mutation::seal_before_redo, one_rank)},
+                    Case{"AnySealBelieved", without(Mutation::any_seal_believed, one_rank)},
+                    Case{"SnapshotWhileBusy", without(Mutation::snapshot_while_busy, snapshots)},
+                    Case{"ArmedLate", without(Mutation::armed_late, snapshots)},
+                    Case{"NoBeforeImage", without(Mutation::no_before_image, snapshots)},
+                    Case{"FlagBeforeRead", without(Mutation::flag_before_read, snapshots)},
+                    Case{"NoCheckBeforeReport", without(Mutation::no_check_before_report,
+                                                        [] {
+                                                          Configuration small = snapshots;
+                                                          small.image_slots = 1;
+                                                          return small;
+                                                        }())},
+                    Case{"NoCancelAfterRestart", without(Mutation::no_cancel_after_restart, snapshots)}),
+    [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace ganymede::fault

@@ -1,0 +1,226 @@
+#include "common/step_protocol/snapshot_machine.h"
+#include "common/step_protocol/update_machine.h"
+#include "tests/fault/protocol/model.h"
+
+namespace ganymede::fault {
+namespace {
+
+using step_protocol::UpdateAction;
+using step_protocol::UpdateActionKind;
+using step_protocol::UpdateStage;
+
+// How far this process is in a copy.
+enum Part : std::uint8_t { nothing, image_saved, may_overwrite, first_half, second_half };
+
+struct Server {
+  const Configuration& configuration;
+  const State& state;
+  int rank;
+  std::vector<Move>& moves;
+  const Cell& cell = state.cells[rank];
+
+  bool mutated(Mutation mutation) const { return configuration.mutation == mutation; }
+  Cell& move(const char* what) const { return add_move(moves, state, rank, what); }
+  void at(Cell& next, UpdateStage stage, int part = nothing) const {
+    next.server_stage = static_cast<std::uint8_t>(stage);
+    next.server_part = static_cast<std::uint8_t>(part);
+  }
+  void done(Cell& next, const UpdateAction& action) const {
+    at(next, step_protocol::after({static_cast<UpdateStage>(cell.server_stage)}, action).stage);
+  }
+
+  step_protocol::UpdateWords words() const;
+  bool publish() const;
+  Content updated(Content before, int chunk, int half, int step) const;
+  bool compute(const UpdateAction& action) const;
+  bool copy(const UpdateAction& action) const;
+  bool save_image(int chunk, int snapshot) const;
+  bool update_in_place(const UpdateAction& action) const;
+  bool arm_late(const UpdateAction& action) const;
+  bool act() const;
+};
+
+step_protocol::UpdateWords Server::words() const {
+  const Record& record = cell.records[record_slot(configuration, cell.decided)];
+  step_protocol::UpdateWords result;
+  result.chunks_done = cell.chunks_done;
+  result.seal = cell.seal;
+  result.decided_step = cell.decided;
+  result.snapshot = cell.snapshot;
+  result.record_snapshot_after = record.snapshot_after != 0 && !mutated(Mutation::armed_late);
+  result.record_snapshot_before = record.snapshot_before != 0 && !mutated(Mutation::armed_late);
+  if (mutated(Mutation::any_seal_believed) && cell.seal != 0) result.seal = cell.chunks_done + 1u;
+  return result;
+}
+
+/// Working copies are published from chunks_done alone, so a successor makes up for a kill after the last count.
+bool Server::publish() const {
+  for (int chunk = 0; chunk < configuration.chunks; ++chunk) {
+    int step = cell.chunks_done / configuration.chunks + (cell.chunks_done % configuration.chunks > chunk ? 1 : 0);
+    if (cell.copy_ready[chunk] >= step) continue;
+    move("server: publishes a bucket").copy_ready[chunk] = static_cast<std::uint8_t>(step);
+    return true;
+  }
+  return false;
+}
+
+/// The update of half a chunk: a pure function of master and gradient under the record.
+Content Server::updated(Content before, int chunk, int half, int step) const {
+  const Record& record = cell.records[record_slot(configuration, step)];
+  if (record.step != step) throw Violation("a step is applied whose record is not there");
+  if (before != expected_content(state, step - 1)) throw Violation("a step is applied twice, or to a torn chunk");
+  if (cell.gradient[chunk][half] != record.generation * 16 + step) throw Violation("torn or foreign gradients applied");
+  return static_cast<Content>(before | (record.generation << (4 * (step - 1))));
+}
+
+bool Server::compute(const UpdateAction& action) const {
+  int chunk = static_cast<int>(action.chunk), step = static_cast<int>(action.step);
+  if (mutated(Mutation::seal_before_redo) && cell.seal != cell.chunks_done + 1) {
+    Cell& next = move("server: seals before the redo area is complete");
+    next.seal = static_cast<std::uint8_t>(cell.chunks_done + 1);
+    return false;
+  }
+  int half = cell.server_part;
+  Content value = updated(cell.master[chunk][half], chunk, half, step);
+  Cell& next = move(half == 0 ? "server: half of the redo area" : "server: the whole redo area");
+  next.redo[half] = value;
+  if (half == 0) {
+    next.server_part = 1;
+  } else {
+    done(next, action);
+  }
+  return false;
+}
+
+/// Rule 19, the writer's half: image, then flag. Returns true when it made a move.
+bool Server::save_image(int chunk, int snapshot) const {
+  using namespace step_protocol;
+  std::uint64_t flag =
+      cell.image_step[chunk] == 0 ? 0 : image_flag_word(cell.image_step[chunk], cell.image_slot[chunk]);
+  if (mutated(Mutation::no_before_image) || !needs_image(cell.snapshot, cell.read_mark[chunk], flag)) return false;
+  if (cell.server_part == image_saved) {
+    Cell& next = move("server: flags the image");
+    next.image_step[chunk] = static_cast<std::uint8_t>(snapshot);
+    next.server_part = may_overwrite;
+    return true;
+  }
+  bool taken[max_chunks] = {};
+  for (int other = 0; other < configuration.chunks; ++other) {
+    bool in_use = cell.image_step[other] == snapshot && cell.read_mark[other] != snapshot;
+    if (in_use) taken[cell.image_slot[other]] = true;
+  }
+  for (int slot = 0; slot < configuration.image_slots; ++slot) {
+    if (taken[slot]) continue;
+    Cell& next = move("server: saves the image");
+    next.image[slot] = cell.master[chunk][0] == cell.master[chunk][1] ? cell.master[chunk][0] : Content{0xffff};
+    next.image_slot[chunk] = static_cast<std::uint8_t>(slot);
+    next.server_part = image_saved;
+    return true;
+  }
+  Cell& next = move("server: cancels the snapshot, the side buffer stays full");  // rule 20
+  next.snapshot = static_cast<std::uint8_t>(ended_word(snapshot));
+  return true;
+}
+
+bool Server::copy(const UpdateAction& action) const {
+  int chunk = static_cast<int>(action.chunk);
+  if (cell.server_part < may_overwrite && save_image(chunk, cell.snapshot / 2)) return false;
+  switch (cell.server_part) {
+    case nothing:
+    case image_saved:  // cancelled meanwhile
+    case may_overwrite: {
+      Cell& next = move("server: first half of master");
+      next.master[chunk][0] = cell.redo[0];
+      next.server_part = first_half;
+      return !configuration.reader;
+    }
+    case first_half: {
+      Cell& next = move("server: second half of master, first of the working copy");
+      next.master[chunk][1] = cell.redo[1];
+      next.working[chunk][0] = cell.redo[0];
+      next.server_part = second_half;
+      return false;
+    }
+    default: {
+      Cell& next = move("server: second half of the working copy");
+      next.working[chunk][1] = cell.redo[1];
+      done(next, action);
+      return false;
+    }
+  }
+}
+
+bool Server::update_in_place(const UpdateAction& action) const {
+  int chunk = static_cast<int>(action.chunk), step = static_cast<int>(action.step), half = cell.server_part;
+  Content value = updated(cell.master[chunk][half], chunk, half, step);
+  Cell& next = move("server: updates half a chunk in place");
+  next.master[chunk][half] = next.working[chunk][half] = value;
+  at(next, half == 0 ? UpdateStage::fresh : UpdateStage::copied, half == 0 ? 1 : 0);
+  return false;
+}
+
+bool Server::arm_late(const UpdateAction& action) const {
+  const Record& before = cell.records[record_slot(configuration, static_cast<int>(action.step) - 1)];
+  bool due = before.snapshot_after != 0 && cell.snapshot / 2 < before.step;
+  if (!mutated(Mutation::armed_late) || !due || before.step == torn_record) return false;
+  bool waits = action.kind == UpdateActionKind::await_decision && before.stop_after == 0;
+  if (waits || (action.kind != UpdateActionKind::count && before.stop_after == 0)) return false;
+  move("server: arms after a copy").snapshot = static_cast<std::uint8_t>(step_protocol::armed_word(before.step));
+  return true;
+}
+
+bool Server::act() const {
+  UpdateAction action = step_protocol::next_action({static_cast<UpdateStage>(cell.server_stage)}, words(),
+                                                   static_cast<std::uint64_t>(configuration.chunks));
+  if (arm_late(action)) return false;
+  bool in_place = mutated(Mutation::no_redo_area) && cell.server_stage == 0;
+  if (in_place && action.kind != UpdateActionKind::await_decision) return update_in_place(action);
+  switch (action.kind) {
+    case UpdateActionKind::await_decision:
+      return false;
+    case UpdateActionKind::arm_snapshot: {
+      if (step_protocol::is_armed(cell.snapshot)) throw Violation("a snapshot is armed over one that is under way");
+      Cell& next = move("server: arms the snapshot");
+      next.snapshot = static_cast<std::uint8_t>(step_protocol::armed_word(action.step));
+      done(next, action);
+      return false;
+    }
+    case UpdateActionKind::clear_seal: {
+      Cell& next = move("server: clears the seal");
+      next.seal = 0;
+      done(next, action);
+      return true;
+    }
+    case UpdateActionKind::compute:
+      return compute(action);
+    case UpdateActionKind::store_seal: {
+      Cell& next = move("server: seals");
+      next.seal = static_cast<std::uint8_t>(cell.chunks_done + 1);
+      done(next, action);
+      return true;
+    }
+    case UpdateActionKind::copy:
+      return copy(action);
+    case UpdateActionKind::count: {
+      if (cell.copy_ready[action.chunk] != action.step) {  // the protocol allows it before the count, too
+        move("server: publishes a bucket early").copy_ready[action.chunk] = static_cast<std::uint8_t>(action.step);
+      }
+      Cell& next = move("server: counts the chunk");
+      ++next.chunks_done;
+      done(next, action);
+      return false;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool server_moves(const Configuration& configuration, const State& state, int rank, std::vector<Move>& moves) {
+  Server server{configuration, state, rank, moves};
+  if (server.cell.server_alive == 0) return false;
+  if (server.cell.server_part == 0 && server.cell.server_stage == 0 && server.publish()) return false;
+  return server.act();
+}
+
+}  // namespace ganymede::fault
