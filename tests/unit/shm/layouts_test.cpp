@@ -1,0 +1,116 @@
+#include "common/shm/layouts.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "common/step_protocol/control_block.h"
+#include "tests/unit/shm/memory.h"
+
+namespace ganymede::shm {
+namespace {
+
+config::Config two_ranks() {
+  config::Config config;
+  config.parallel.ranks = 2;
+  config.model.layers = 3;
+  config.data.rows_per_step = 4;
+  config.data.slots = 3;
+  config.validation.rows = 5;
+  return config;
+}
+
+const std::vector<std::string> slots = {"first_moment", "second_moment"};
+
+TEST(Layouts, OfACellHaveDistinctNamesAndAlikeHashesInEveryProcess) {
+  config::Config config = two_ranks();
+  std::set<std::string> names;
+  auto layouts = cell_layouts(config, placement::build(config, 1), slots);
+  auto again = cell_layouts(config, placement::build(config, 1), slots);
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    names.insert(layouts[i].name);
+    EXPECT_EQ(layouts[i].hash(), again[i].hash());
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"control", "master", "working", "state.0", "gradients", "arena", "batches",
+                                          "side"}));
+}
+
+TEST(Layouts, ControlHoldsTheBlockAndOneWordABucket) {
+  config::Config config = two_ranks();
+  placement::Placement placement = placement::build(config, 0);
+  Layout layout = control_layout(config, placement);
+  EXPECT_EQ(layout.entry("block").bytes(), sizeof(step_protocol::ControlBlock));
+  EXPECT_EQ(layout.entry("gradients_ready").bytes(), 8 * placement.buckets.size());
+  EXPECT_EQ(layout.entry("working_copy_ready").bytes(), 8 * placement.buckets.size());
+  EXPECT_EQ(layout.entry("expert_counts").bytes(), 8u * 2 * 8);
+  EXPECT_EQ(layout.entry("services").bytes(), 4 * sizeof(step_protocol::ServiceWords));
+}
+
+TEST(Layouts, AModelWithoutExpertsStillHasAControlSegment) {
+  config::Config config = two_ranks();
+  config.model.experts = 0;
+  EXPECT_EQ(control_layout(config, placement::build(config, 0)).entry("expert_counts").bytes(), 8u);
+}
+
+TEST(Layouts, StateHasASlotOfEveryElementAndARedoOfOneChunk) {
+  placement::Placement placement = placement::build(two_ranks(), 1);
+  Layout layout = state_layout(placement, slots, 4);
+  EXPECT_EQ(layout.name, "state.4");
+  EXPECT_EQ(layout.entry("second_moment").bytes(), 4u * placement.shard_elements);
+  EXPECT_EQ(layout.entry("redo").bytes(), 4u * 4 * placement::chunk_elements);
+  EXPECT_THROW(state_layout(placement, {"redo"}, 0), Error);
+}
+
+TEST(Layouts, WorkingCopyHasTheFormatOfTheWire) {
+  config::Config config = two_ranks();
+  placement::Placement placement = placement::build(config, 0);
+  EXPECT_EQ(working_layout(config, placement).entry("values").bytes(), 4u * placement.shard_elements);
+  config.wire.gather = config::Dtype::bf16;
+  EXPECT_EQ(working_layout(config, placement).entry("values").bytes(), 2u * placement.shard_elements);
+}
+
+TEST(Layouts, ArenaHoldsOneSlotForEveryRowOfEveryOffloadedLayer) {
+  config::Config config = two_ranks();
+  placement::Placement placement = placement::build(config, 0);
+  EXPECT_EQ(arena_layout(config, placement).entry("values").bytes(), 0u);
+  config.offload.fraction = 0.34;  // 1.02 layers
+  std::uint64_t slot = 256 * 64 * 4;
+  EXPECT_EQ(arena_layout(config, placement).entry("values").bytes(), 2 * 2 * slot);
+  config.compute.dtype = config::Dtype::bf16;
+  EXPECT_EQ(arena_layout(config, placement).entry("values").bytes(), 2 * 2 * slot / 2);
+}
+
+TEST(Layouts, OffloadedLayersAreNotOneMoreThroughRounding) {
+  config::Config config;
+  config.model.layers = 100;
+  for (int percent = 0; percent <= 100; ++percent) {
+    config.offload.fraction = percent / 100.0;
+    EXPECT_EQ(offloaded_layers(config), percent);
+  }
+}
+
+TEST(Layouts, BatchesHoldTheRowsOfThisRankAndItsHeldOutRowsOnce) {
+  config::Config config = two_ranks();
+  Layout layout = batches_layout(config, placement::build(config, 1));
+  using Shape = std::vector<std::int64_t>;
+  EXPECT_EQ(layout.entry("words").shape, Shape{3});
+  EXPECT_EQ(layout.entry("header").shape, (Shape{3, 8}));
+  EXPECT_EQ(layout.entry("documents").shape, (Shape{3, 2, 256}));
+  EXPECT_EQ(layout.entry("validation_words").shape, Shape{1});
+  EXPECT_EQ(layout.entry("validation_targets").shape, (Shape{1, 3, 256}));
+}
+
+TEST(Layouts, SideHoldsAShareOfTheChunksButNeverFewerThanFourImages) {
+  config::Config config = two_ranks();
+  placement::Placement placement = placement::build(config, 0);
+  Layout layout = side_layout(config, placement, slots);
+  EXPECT_EQ(layout.entry("read_marks").bytes(), 8 * placement.chunks.size());
+  EXPECT_EQ(layout.entry("images").shape[1], 3);
+  EXPECT_GE(side_slots(config, placement), 4);
+  config.checkpoint.side_fraction = 1.0;
+  EXPECT_EQ(side_slots(config, placement),
+            static_cast<std::int64_t>(std::max<std::size_t>(placement.chunks.size(), 4)));
+}
+
+}  // namespace
+}  // namespace ganymede::shm

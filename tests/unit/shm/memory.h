@@ -1,0 +1,24 @@
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <span>
+
+#include "common/os/fd.h"
+
+namespace ganymede::shm {
+
+/// Anonymous memory of a size, as the keeper would give it.
+inline os::Fd memory(std::uint64_t bytes) {
+  os::Fd fd(::memfd_create("test", MFD_CLOEXEC));
+  if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) return os::Fd();
+  return fd;
+}
+
+inline void overwrite(int fd, std::uint64_t offset, std::uint64_t word) {
+  if (::pwrite(fd, &word, sizeof(word), static_cast<off_t>(offset)) != sizeof(word)) ::abort();
+}
+
+}  // namespace ganymede::shm
