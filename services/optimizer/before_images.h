@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "common/placement/placement.h"
+#include "services/optimizer/cell_memory.h"
+
+namespace ganymede::optimizer {
+
+/// The writer's half of a snapshot (rules 18 to 20): before a chunk that the reader has not read is overwritten, its
+/// values go to the side buffer. A slot is free again once the reader has marked the chunk it holds. What is in use is
+/// read from the segment, so a successor goes on where its predecessor died. Used by one thread.
+class BeforeImages {
+ public:
+  BeforeImages(const placement::Placement& placement, const CellMemory& memory, double wait_seconds);
+
+  /// Call before each overwrite of a chunk. Waits while the side buffer is full; after `wait_seconds` without a free
+  /// slot it cancels the snapshot. False when `finishing()` said so during the wait: the chunk must not be overwritten.
+  bool protect(std::int64_t chunk, const std::function<bool()>& finishing);
+
+ private:
+  void follow(std::uint64_t step);
+  bool save(std::uint64_t step, std::int64_t chunk);
+  void cancel(std::uint64_t word) const;
+
+  const placement::Placement& placement_;
+  const CellMemory& memory_;
+  double wait_seconds_;
+  std::uint64_t step_ = 0;          // of the snapshot that `held_` describes; 0: none
+  std::vector<std::int64_t> held_;  // per slot: the chunk whose image it holds, or -1
+  std::size_t next_ = 0;            // slot to look at first
+};
+
+}  // namespace ganymede::optimizer

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+
+/// Codes that the optimizer server writes into its ServiceWords.
+namespace ganymede::optimizer::operation {
+
+constexpr std::uint64_t awaiting_decision = 0;
+constexpr std::uint64_t applying = 1;  // with the bucket
+constexpr std::uint64_t loading = 2;
+
+}  // namespace ganymede::optimizer::operation

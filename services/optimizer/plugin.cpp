@@ -1,0 +1,120 @@
+#include "services/optimizer/plugin.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <span>
+#include <string_view>
+
+#include "common/base/error.h"
+#include "common/base/hash.h"
+#include "common/os/files.h"
+
+namespace ganymede::optimizer {
+namespace {
+
+constexpr const char* entry_name = "ganymede_optimizer_v1";
+
+bool is_name(const char* text) {
+  if (text == nullptr) return false;
+  std::string_view name(text);
+  auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), allowed);
+}
+
+void check_slots(const GanymedeOptimizer& table, const std::string& path) {
+  if (table.slot_count > most_slots || (table.slot_count > 0 && table.slots == nullptr)) {
+    fail("optimizer plugin {} has an invalid slot table: {} slots, at most {} are allowed", path, table.slot_count,
+         most_slots);
+  }
+  std::set<std::string> seen = {"redo"};  // the server's own entry beside the slots
+  for (std::uint32_t i = 0; i < table.slot_count; i++) {
+    const GanymedeStateSlot& slot = table.slots[i];
+    if (!is_name(slot.name) || !is_name(slot.meaning)) {
+      fail("optimizer plugin {} has an invalid slot table: name and meaning of slot {} must be lower-case words", path,
+           i);
+    }
+    if (!seen.insert(slot.name).second) {
+      fail("optimizer plugin {} has an invalid slot table: the name '{}' is taken twice or reserved", path, slot.name);
+    }
+  }
+}
+
+void check_hyper_table(const GanymedeOptimizer& table, const std::string& path) {
+  std::uint32_t count = table.hyper_parameter_count;
+  bool valid = count <= most_hyper_parameters && (count == 0 || table.hyper_parameters != nullptr);
+  for (std::uint32_t i = 0; valid && i < count; i++) {
+    const GanymedeHyperParameter& key = table.hyper_parameters[i];
+    valid = is_name(key.name) && key.lowest <= key.default_value && key.default_value <= key.highest;
+  }
+  if (!valid) fail("optimizer plugin {} has an invalid table of hyper-parameters", path);
+}
+
+}  // namespace
+
+std::vector<std::string> Plugin::slots() const {
+  std::vector<std::string> names;
+  for (std::uint32_t i = 0; i < table->slot_count; i++) names.emplace_back(table->slots[i].name);
+  return names;
+}
+
+Plugin load_plugin(const std::string& path) {
+  std::string content = os::read_file(path);
+  // A path without a slash would be looked for in the system's library folders.
+  std::string file = path.find('/') == std::string::npos ? "./" + path : path;
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* reason = dlerror();
+    fail("optimizer plugin {} is not a library that can be loaded: {}", path, reason ? reason : "no reason given");
+  }
+  auto entry = reinterpret_cast<GanymedeOptimizerEntry>(dlsym(library, entry_name));
+  if (entry == nullptr) fail("optimizer plugin {} has no symbol {}: it is not an optimizer plugin", path, entry_name);
+  Plugin plugin;
+  plugin.table = entry();
+  plugin.hash = hash64(std::string_view(content));
+  check_table(plugin.table, path);
+  return plugin;
+}
+
+void check_table(const GanymedeOptimizer* table, const std::string& path) {
+  if (table == nullptr) fail("optimizer plugin {} gave no table: its entry {} returned nothing", path, entry_name);
+  if (table->abi != GANYMEDE_OPTIMIZER_ABI) {
+    fail("optimizer plugin {} speaks ABI {}, this program speaks {}: build the plugin against this version's header",
+         path, table->abi, GANYMEDE_OPTIMIZER_ABI);
+  }
+  if (table->size != sizeof(GanymedeOptimizer)) {
+    fail(
+        "optimizer plugin {} states a table of {} bytes, ABI {} has {}: build the plugin against this version's header",
+        path, table->size, GANYMEDE_OPTIMIZER_ABI, sizeof(GanymedeOptimizer));
+  }
+  if (!is_name(table->name) || table->version == nullptr) {
+    fail("optimizer plugin {} has no valid name or version", path);
+  }
+  if (table->update_chunk == nullptr) fail("optimizer plugin {} has no update_chunk", path);
+  check_slots(*table, path);
+  check_hyper_table(*table, path);
+}
+
+void check_hyper_parameters(const GanymedeOptimizer& table, const config::Optimizer& settings) {
+  const std::map<std::string, double> values = {{"lr", settings.lr},
+                                                {"beta1", settings.beta1},
+                                                {"beta2", settings.beta2},
+                                                {"eps", settings.eps},
+                                                {"weight_decay", settings.weight_decay}};
+  for (const auto& key : std::span(table.hyper_parameters, table.hyper_parameter_count)) {
+    auto value = values.find(key.name);
+    if (value == values.end()) {
+      fail_usage(
+          "optimizer '{}' needs the hyper-parameter '{}', which [optimizer] does not have: choose another optimizer",
+          table.name, key.name);
+    }
+    if (value->second < key.lowest || value->second > key.highest) {
+      fail_usage("optimizer.{} = {} is outside of what optimizer '{}' takes: {} to {}", key.name, value->second,
+                 table.name, key.lowest, key.highest);
+    }
+  }
+}
+
+}  // namespace ganymede::optimizer

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+/// What `ganymede-optimizer` says about plugins. Each returns the text to print and throws Error. `folder` empty: the
+/// plugins beside the programs.
+namespace ganymede::optimizer {
+
+/// Copies the plugin that `run`/config.toml names into the run directory, checks it, and returns one JSON object:
+/// {"name", "version", "slots": [names], "plugin": path in the run directory, "hash": 16 hexadecimal digits}.
+std::string prepare_run(const std::string& run);
+
+/// One line a plugin, or {"folder", "plugins": [...]} with the objects of `describe_plugin`. A file that is no valid
+/// plugin is listed with the reason.
+std::string list_plugins(const std::string& folder, bool json);
+
+/// Name, version, state slots and hyper-parameters with their ranges.
+std::string describe_plugin(const std::string& folder, const std::string& name, bool json);
+
+}  // namespace ganymede::optimizer

@@ -1,0 +1,60 @@
+#include "services/optimizer/program.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "common/base/error.h"
+#include "common/service/service.h"
+#include "services/optimizer/plugin_commands.h"
+#include "services/optimizer/server.h"
+
+namespace ganymede::optimizer {
+namespace {
+
+/// What a person or the launcher may ask for besides the service.
+struct Request {
+  std::string run, folder, name;
+  bool json = false;
+};
+
+std::string answer(CLI::App& app, int argc, char** argv) {
+  Request request;
+  app.require_subcommand(1);
+  CLI::App* prepare = app.add_subcommand("prepare", "copy and check the configured plugin of a run directory");
+  prepare->add_option("--run", request.run, "run directory with its config.toml")->required();
+  CLI::App* list = app.add_subcommand("list", "the optimizer plugins that there are");
+  CLI::App* describe = app.add_subcommand("describe", "state slots and hyper-parameters of one plugin");
+  describe->add_option("NAME", request.name, "the plugin")->required();
+  for (CLI::App* command : {list, describe}) {
+    command->add_option("--plugins", request.folder, "folder of plugins; default: beside the programs");
+    command->add_flag("--json", request.json, "for a program to read");
+  }
+  app.parse(argc, argv);
+  if (*prepare) return prepare_run(request.run);
+  if (*list) return list_plugins(request.folder, request.json);
+  return describe_plugin(request.folder, request.name, request.json);
+}
+
+int command(int argc, char** argv) {
+  CLI::App app("The optimizer server of one rank (--run DIR --rank R), and what there is to know about its plugins.",
+               "ganymede-optimizer");
+  try {
+    fmt::print("{}\n", answer(app, argc, argv));
+    return static_cast<int>(ExitCode::done);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? static_cast<int>(ExitCode::done) : static_cast<int>(ExitCode::usage);
+  } catch (const Error& error) {
+    fmt::print(stderr, "ganymede-optimizer: {}\n", error.what());
+    return static_cast<int>(error.code());
+  }
+}
+
+}  // namespace
+
+int program(int argc, char** argv) {
+  bool service = argc > 1 && (std::string(argv[1]) == "--run" || std::string(argv[1]) == "--rank");
+  return service ? service::run(service::Kind::optimizer, argc, argv, serve) : command(argc, argv);
+}
+
+}  // namespace ganymede::optimizer

@@ -1,0 +1,98 @@
+#include "services/optimizer/server.h"
+
+#include <algorithm>
+
+#include "common/base/error.h"
+#include "common/base/log.h"
+#include "common/os/machine.h"
+#include "common/service/run_directory.h"
+#include "services/optimizer/loading.h"
+#include "services/optimizer/operations.h"
+#include "services/optimizer/plugin.h"
+#include "services/optimizer/update_engine.h"
+
+namespace ganymede::optimizer {
+namespace {
+
+using step_protocol::UpdateActionKind;
+using step_protocol::Word;
+
+/// The copy that was made when the run began: the same code after every restart (rule 17).
+Plugin load_job_plugin(const service::Context& context) {
+  service::Job job = service::read_job();
+  Plugin plugin = load_plugin(job.plugin);
+  if (plugin.hash != job.plugin_hash) {
+    fail("optimizer plugin {} was changed since the run began (hash {:016x}, expected {:016x}): put the old file back",
+         job.plugin, plugin.hash, job.plugin_hash);
+  }
+  if (plugin.slots() != context.slots()) {
+    fail("optimizer plugin {} has other state slots than {} says: start the run again", job.plugin, service::job_file);
+  }
+  log::info("optimizer {} {} from {}", plugin.table->name, plugin.table->version, job.plugin);
+  return plugin;
+}
+
+/// Sleeps until a step beyond `seen` is decided, at most about a second, so that the caller looks around.
+void await_decision(service::Context& context, const Word& decided_step, std::uint64_t seen) {
+  context.at(operation::awaiting_decision, 0, "waiting for a decision");
+  Deadline pause = Deadline::after_seconds(1);
+  context.wait(
+      decided_step, [seen](std::uint64_t step) { return step != seen; }, [pause] { return pause.passed(); },
+      Deadline::after_seconds(60), "the next decision");
+}
+
+}  // namespace
+
+int thread_count(const config::Config& config) {
+  if (config.optimizer.threads > 0) return config.optimizer.threads;
+  int per_node = config.topology.ranks_per_node > 0 ? config.topology.ranks_per_node : config.parallel.ranks;
+  return std::clamp(os::inspect_machine().cores / std::max(per_node, 1) / 8, 1, 16);
+}
+
+CellMemory attach(service::Context& context) {
+  service::Control& control = context.control();
+  shm::Segment& state = context.segment("state.0");
+  shm::Segment& side = context.segment("side");
+  CellMemory memory;
+  memory.control = control.block;
+  memory.working_copy_ready = control.working_copy_ready;
+  memory.expert_counts = control.expert_counts;
+  memory.gradients = context.segment("gradients").span<const float>("values");
+  memory.master = context.segment("master").span<float>("values");
+  for (const std::string& slot : context.slots()) memory.state.push_back(state.span<float>(slot));
+  memory.redo = state.span<float>("redo");
+  memory.working = context.segment("working").span<std::byte>("values");
+  memory.working_dtype = context.config().wire.gather;
+  memory.read_marks = side.span<Word>("read_marks");
+  memory.image_flags = side.span<Word>("image_flags");
+  memory.images = side.span<float>("images");
+  return memory;
+}
+
+void serve(service::Context& context) {
+  Plugin plugin = load_job_plugin(context);
+  CellMemory memory = attach(context);
+  if (!load_state(context, memory)) return;
+  EngineOptions options;
+  options.bias_update_rate = context.config().model.bias_update_rate;
+  options.optimizer_hash = plugin.hash;
+  options.threads = thread_count(context.config());
+  options.finishing = [&context] { return context.finishing(); };
+  UpdateEngine engine(context.placement(), *plugin.table, memory, options);
+  const Word& decided_step = memory.control->decided_step;
+  int bucket = -1;
+  while (!context.finishing()) {
+    std::uint64_t seen = decided_step.load(std::memory_order_acquire);
+    Advance done = engine.advance();
+    if (done.action.kind == UpdateActionKind::await_decision) {
+      bucket = -1;
+      await_decision(context, decided_step, seen);
+      continue;
+    }
+    int now = context.placement().chunks[done.action.chunk].bucket;
+    if (now != bucket) context.at(operation::applying, static_cast<std::uint64_t>(now), "applying a step");
+    bucket = now;
+  }
+}
+
+}  // namespace ganymede::optimizer

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "common/service/service.h"
+#include "services/optimizer/cell_memory.h"
+
+namespace ganymede::optimizer {
+
+/// The segments of a cell as the engine sees them; they must outlive it. Throws Error.
+CellMemory attach(service::Context& context);
+
+/// Threads that share a chunk: as configured, else an eighth of the cell's cores, at most 16: memory bandwidth, not
+/// arithmetic, bounds the update.
+int thread_count(const config::Config& config);
+
+/// The body of the service: loads plugin and state, then applies decided steps until it has to finish. Throws Error.
+void serve(service::Context& context);
+
+}  // namespace ganymede::optimizer

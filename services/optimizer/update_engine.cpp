@@ -1,0 +1,145 @@
+#include "services/optimizer/update_engine.h"
+
+#include <algorithm>
+
+#include "common/base/error.h"
+#include "common/base/hash.h"
+#include "common/base/log.h"
+#include "common/os/futex.h"
+#include "common/step_protocol/snapshot_machine.h"
+
+namespace ganymede::optimizer {
+
+namespace sp = step_protocol;
+using sp::UpdateActionKind;
+
+UpdateEngine::UpdateEngine(const placement::Placement& placement, const GanymedeOptimizer& plugin,
+                           const CellMemory& memory, EngineOptions options)
+    : placement_(placement),
+      memory_(memory),
+      options_(std::move(options)),
+      update_(placement, plugin, memory, options_.bias_update_rate, options_.threads),
+      images_(placement, memory, options_.side_wait_seconds) {
+  bucket_end_.assign(placement.buckets.size(), 0);
+  for (std::size_t chunk = 0; chunk < placement.chunks.size(); chunk++) {
+    bucket_end_[placement.chunks[chunk].bucket] = chunk + 1;
+  }
+  // A bucket of which this rank owns nothing is complete with the one before it.
+  for (std::size_t i = 1; i < bucket_end_.size(); i++) bucket_end_[i] = std::max(bucket_end_[i], bucket_end_[i - 1]);
+  std::uint64_t done = memory.control->chunks_done.load(std::memory_order_acquire);
+  std::uint64_t chunks = placement.chunks.size(), within = done % chunks;
+  publish_buckets(done / chunks, within, chunks);
+  if (within > 0) publish_buckets(done / chunks + 1, 0, within);
+}
+
+Advance UpdateEngine::advance() {
+  Action action = sp::next_action(state_, read_words(), placement_.chunks.size());
+  if (!perform(action)) return {action, false};
+  state_ = sp::after(state_, action);
+  return {action, true};
+}
+
+sp::UpdateWords UpdateEngine::read_words() {
+  sp::ControlBlock& control = *memory_.control;
+  sp::UpdateWords words;
+  words.chunks_done = control.chunks_done.load(std::memory_order_acquire);
+  words.seal = control.seal.load(std::memory_order_acquire);
+  words.snapshot = control.snapshot.load(std::memory_order_acquire);
+  words.decided_step = control.decided_step.load(std::memory_order_acquire);
+  std::uint64_t committed = sp::committed_step(words.chunks_done, placement_.chunks.size());
+  if (record_.step != words.decided_step) read_record(words.decided_step, words.decided_step > committed);
+  words.record_snapshot_after = record_.snapshot_after != 0;
+  words.record_snapshot_before = record_.snapshot_before != 0;
+  return words;
+}
+
+/// The slot is not written again before this step and the next are committed, so a plain copy is whole.
+void UpdateEngine::read_record(std::uint64_t decided, bool to_be_applied) {
+  if (decided == memory_.control->load_step.load(std::memory_order_acquire)) {  // nothing was decided yet
+    record_ = {};
+    record_.step = decided;
+    return;
+  }
+  sp::DecisionRecord record = memory_.control->record_of(decided);
+  if (record.step != decided || !record.intact()) {
+    fail("the decision record of step {} is damaged: start again from the last checkpoint", decided);
+  }
+  if (to_be_applied) check_record(record);
+  record_ = record;
+}
+
+void UpdateEngine::check_record(const sp::DecisionRecord& record) const {
+  if (record.state_epoch != 0 || record.optimizer_hash != options_.optimizer_hash) {
+    fail(
+        "step {} was decided for optimizer {:016x} in state epoch {}, but {:016x} in epoch 0 is loaded: go on with the "
+        "run's own plugin",
+        record.step, record.optimizer_hash, record.state_epoch, options_.optimizer_hash);
+  }
+  bool moe = false;
+  for (const auto& parameter : placement_.parameters) moe |= parameter.update == model_spec::UpdateKind::selection_bias;
+  if (moe && record.counts_hash != hash64(std::as_bytes(memory_.expert_counts))) {
+    fail("the expert counts of step {} are damaged: start again from the last checkpoint", record.step);
+  }
+}
+
+/// Whether the action's chunk gets new values: not in a skipped step, and a gap stays zero.
+bool UpdateEngine::changes(const Action& action) const {
+  return record_.apply != 0 && placement_.chunks[action.chunk].parameter >= 0;
+}
+
+bool UpdateEngine::perform(const Action& action) {
+  sp::ControlBlock& control = *memory_.control;
+  switch (action.kind) {
+    case UpdateActionKind::await_decision:
+      return false;
+    case UpdateActionKind::arm_snapshot:
+      arm(action.step);
+      return true;
+    case UpdateActionKind::clear_seal:
+      control.seal.store(0, std::memory_order_release);
+      return true;
+    case UpdateActionKind::compute:
+      if (changes(action)) update_.compute(placement_.chunks[action.chunk], record_);
+      return true;
+    case UpdateActionKind::store_seal:
+      control.seal.store(control.chunks_done.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+      return true;
+    case UpdateActionKind::copy:
+      if (!changes(action)) return true;
+      if (!images_.protect(static_cast<std::int64_t>(action.chunk), options_.finishing)) return false;
+      update_.copy(placement_.chunks[action.chunk]);
+      return true;
+    case UpdateActionKind::count:
+      count(action);
+      return true;
+  }
+  impossible(__FILE__, __LINE__, "unknown action of an update");
+}
+
+void UpdateEngine::arm(std::uint64_t step) {
+  std::uint64_t word = memory_.control->snapshot.load(std::memory_order_acquire);
+  if (sp::snapshot_step(word) >= step) return;
+  if (memory_.control->snapshot.compare_exchange_strong(word, sp::armed_word(step))) {
+    os::wake(memory_.control->snapshot);
+    log::info("snapshot of step {} armed", step);
+  }
+}
+
+void UpdateEngine::count(const Action& action) {
+  std::uint64_t done = memory_.control->chunks_done.load(std::memory_order_relaxed) + 1;
+  memory_.control->chunks_done.store(done, std::memory_order_release);
+  publish_buckets(action.step, action.chunk, action.chunk + 1);
+  // Whoever waits on the word waits for a whole step.
+  if (action.chunk + 1 == placement_.chunks.size()) os::wake(memory_.control->chunks_done);
+}
+
+/// The buckets whose last chunk is one of from … to - 1 hold `step`; chunk 0 also completes empty ones before it.
+void UpdateEngine::publish_buckets(std::uint64_t step, std::uint64_t from, std::uint64_t to) {
+  for (std::size_t i = 0; i < bucket_end_.size(); i++) {
+    bool complete = bucket_end_[i] <= to && (bucket_end_[i] > from || from == 0);
+    if (!complete || memory_.working_copy_ready[i].load(std::memory_order_relaxed) == step) continue;
+    os::store_and_wake(memory_.working_copy_ready[i], step);
+  }
+}
+
+}  // namespace ganymede::optimizer

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "common/optimizer_abi/ganymede_optimizer.h"
+#include "common/placement/placement.h"
+#include "common/step_protocol/update_machine.h"
+#include "services/optimizer/before_images.h"
+#include "services/optimizer/cell_memory.h"
+#include "services/optimizer/chunk_update.h"
+
+namespace ganymede::optimizer {
+
+struct EngineOptions {
+  double bias_update_rate = 0;
+  std::uint64_t optimizer_hash = 0;  // of the loaded plugin; records must name the same
+  int threads = 1;                   // that share a chunk
+  double side_wait_seconds = 120;    // with a full side buffer, before the snapshot is cancelled
+  std::function<bool()> finishing = [] { return false; };
+};
+
+/// What `advance` did.
+struct Advance {
+  step_protocol::UpdateAction action;
+  bool carried_out = false;  // false: nothing to do yet, or finishing
+};
+
+/// Carries out the optimizer server's half of the protocol on the memory of one cell, one action at a time. Everything
+/// that must survive lies in that memory: a new engine on the same memory goes on to the same bits, whichever
+/// instruction the old one died at. Used by one thread.
+class UpdateEngine {
+ public:
+  /// References must outlive the engine. Publishes again what the counted chunks say is published.
+  UpdateEngine(const placement::Placement& placement, const GanymedeOptimizer& plugin, const CellMemory& memory,
+               EngineOptions options);
+
+  /// The next action, carried out. Throws Error when the record is torn or names another optimizer, or when the plugin
+  /// fails.
+  Advance advance();
+
+ private:
+  using Action = step_protocol::UpdateAction;
+
+  step_protocol::UpdateWords read_words();
+  void read_record(std::uint64_t decided, bool to_be_applied);
+  void check_record(const step_protocol::DecisionRecord& record) const;
+  bool perform(const Action& action);
+  bool changes(const Action& action) const;
+  void arm(std::uint64_t step);
+  void count(const Action& action);
+  void publish_buckets(std::uint64_t step, std::uint64_t from, std::uint64_t to);
+
+  const placement::Placement& placement_;
+  const CellMemory& memory_;
+  EngineOptions options_;
+  ChunkUpdate update_;
+  BeforeImages images_;
+  std::vector<std::uint64_t> bucket_end_;  // per bucket: chunks of a step up to and with its last one
+  step_protocol::UpdateState state_;
+  step_protocol::DecisionRecord record_;  // of the decided step
+};
+
+}  // namespace ganymede::optimizer
