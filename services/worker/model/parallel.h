@@ -1,0 +1,41 @@
+#pragma once
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+/// Work over ATen's intra-op threads. No result may depend on which thread does what.
+namespace ganymede::worker::model {
+
+/// Calls f(row) for each row; rows of `row_elements` elements, so that a thread gets enough work to be worth waking.
+template <class F>
+void parallel_rows(std::int64_t rows, std::int64_t row_elements, const F& f) {
+  const std::int64_t grain = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, row_elements));
+  at::parallel_for(0, rows, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) f(row);
+  });
+}
+
+/// How many values of `worker` parallel_tasks may pass.
+inline std::int64_t task_workers() { return at::in_parallel_region() ? 1 : at::get_num_threads(); }
+
+/// Calls f(task, worker) for each task, the next one whenever a worker is free; worker names a scratch area that no
+/// other running task has. Fewer tasks than threads: one after another, with the threads inside of each task.
+template <class F>
+void parallel_tasks(std::int64_t count, const F& f) {
+  const std::int64_t workers = task_workers();
+  if (count < workers) {
+    for (std::int64_t task = 0; task < count; ++task) f(task, std::int64_t{0});
+    return;
+  }
+  std::atomic<std::int64_t> next{0};
+  at::parallel_for(0, workers, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t worker = begin; worker < end; ++worker) {
+      for (std::int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < count;) f(task, worker);
+    }
+  });
+}
+
+}  // namespace ganymede::worker::model

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "services/worker/model/tensors.h"
+
+/// Sigmoid router with a selection bias, in fp32.
+namespace ganymede::worker::model {
+
+/// Scores in (0, 1), fp32 [T, E], of x (fp32 [T, H]) and the router's weight (fp32 [E, H]).
+at::Tensor router_scores(const at::Tensor& x, const at::Tensor& weight);
+
+/// int32 [T, K]: the experts with the largest score + bias, best first; the lower index where they are equal. Indices
+/// are valid and different even where scores are NaN. With `counts` ([E]) adds how many tokens chose each expert.
+at::Tensor select_experts(const at::Tensor& scores, const at::Tensor& bias, std::int64_t top_k, std::int64_t* counts);
+
+/// fp32 [T, K]: score / (sum of the chosen scores + 1e-20) · scale.
+at::Tensor routing_weights(const at::Tensor& scores, const at::Tensor& indices, double scale);
+
+/// Gradient by the router's logits, fp32 [T, E], of a loss with gradient grad_weights [T, K] by the routing weights.
+at::Tensor routing_weights_backward(const at::Tensor& scores, const at::Tensor& indices, const at::Tensor& grad_weights,
+                                    double scale);
+
+}  // namespace ganymede::worker::model
