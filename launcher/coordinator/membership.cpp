@@ -1,0 +1,18 @@
+#include "launcher/coordinator/membership.h"
+
+namespace ganymede::coordinator {
+
+std::optional<std::uint64_t> Membership::worker_registered(int rank) {
+  present_.insert(rank);
+  if (begun_ || !complete()) return std::nullopt;
+  begun_ = true;
+  return ++generation_;
+}
+
+std::optional<std::uint64_t> Membership::worker_died(int rank) {
+  present_.erase(rank);
+  if (!begun_) return std::nullopt;
+  return ++generation_;
+}
+
+}  // namespace ganymede::coordinator

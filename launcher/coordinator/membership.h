@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+
+namespace ganymede::coordinator {
+
+/// Decides when the world gets a new generation. Not thread-safe.
+class Membership {
+ public:
+  /// `highest_seen`: the highest generation that was ever announced in this job (0: none).
+  Membership(int world, std::uint64_t highest_seen) : world_(world), generation_(highest_seen) {}
+
+  /// A worker is there. Returns the new generation when it completes the world for the first time.
+  std::optional<std::uint64_t> worker_registered(int rank);
+
+  /// A worker ended before its work was done. Returns the new generation that its replacement will join; nothing
+  /// while the world was never complete.
+  std::optional<std::uint64_t> worker_died(int rank);
+
+  /// The generation announced last; before the first one of this launcher, that of its predecessor.
+  std::uint64_t generation() const { return generation_; }
+  bool complete() const { return static_cast<int>(present_.size()) == world_; }
+
+ private:
+  int world_;
+  std::uint64_t generation_;
+  bool begun_ = false;  // this launcher has announced one
+  std::set<int> present_;
+};
+
+}  // namespace ganymede::coordinator

@@ -1,0 +1,134 @@
+#include "launcher/supervisor/cells.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "common/os/futex.h"
+#include "common/shm/layouts.h"
+
+namespace ganymede::launcher {
+namespace {
+
+using step_protocol::never;
+using step_protocol::Word;
+
+Deadline soon() { return Deadline::after_seconds(10); }
+
+constexpr const char* control_name = "control";
+
+/// Whether anything was written into a new, zeroed segment yet.
+bool has_head(const os::Fd& fd) {
+  std::uint64_t magic = 0;
+  return pread(fd.get(), &magic, sizeof(magic), 0) == sizeof(magic) && magic != 0;
+}
+
+void fill_with_never(std::span<Word> words) {
+  for (Word& word : words) word.store(never, std::memory_order_relaxed);
+}
+
+/// All other words begin with zero, as the keeper's memory does.
+void begin(service::Control& control, std::uint64_t load_step, std::uint64_t chunks) {
+  fill_with_never(control.working_copy_ready);
+  control.block->load_step.store(load_step);
+  control.block->decided_step.store(load_step);
+  control.block->chunks_done.store(load_step * chunks);
+}
+
+}  // namespace
+
+Cells Cells::create(const config::Config& config, const service::Job& job, std::uint64_t load_step,
+                    const shm::KeeperClient& keeper) {
+  Cells cells;
+  for (int rank = 0; rank < config.parallel.ranks; ++rank) {
+    auto placement = placement::build(config, rank);
+    for (const auto& layout : shm::cell_layouts(config, placement, job.slots)) {
+      os::Fd fd = keeper.create(shm::held_name(rank, layout.name), layout.size, soon());
+      shm::Segment segment = shm::Segment::create(fd.get(), layout, job.id);
+      if (layout.name == "batches") {
+        fill_with_never(segment.span<Word>("words"));
+        fill_with_never(segment.span<Word>("validation_words"));
+      }
+      if (layout.name != control_name) continue;
+      service::Control control = service::control_of(segment);
+      begin(control, load_step, placement.chunks.size());
+      cells.cells_.push_back({std::move(segment), control});
+    }
+  }
+  // Last: a control segment whose incarnation is not zero stands for a complete cell.
+  for (auto& cell : cells.cells_) cell.control.block->incarnation.store(1, std::memory_order_release);
+  return cells;
+}
+
+std::optional<Cells> Cells::attach(const config::Config& config, const service::Job& job,
+                                   const shm::KeeperClient& keeper) {
+  std::set<std::string> names;
+  for (const auto& held : keeper.list(soon())) names.insert(held.name);
+  Cells cells;
+  for (int rank = 0; rank < config.parallel.ranks; ++rank) {
+    std::string name = shm::held_name(rank, control_name);
+    if (!names.contains(name)) return std::nullopt;
+    os::Fd fd = keeper.get(name, soon());
+    if (!has_head(fd)) return std::nullopt;
+    auto layout = shm::control_layout(config, placement::build(config, rank));
+    shm::Segment segment = shm::Segment::attach(fd.get(), layout, job.id);
+    service::Control control = service::control_of(segment);
+    if (control.block->incarnation.load(std::memory_order_acquire) == 0) return std::nullopt;
+    cells.cells_.push_back({std::move(segment), control});
+  }
+  return cells;
+}
+
+void Cells::drop_all(const shm::KeeperClient& keeper) {
+  for (const auto& held : keeper.list(soon())) keeper.drop(held.name, soon());
+}
+
+std::uint64_t Cells::load_step() { return control(0).block->load_step.load(); }
+
+std::uint64_t Cells::highest_generation() {
+  std::uint64_t highest = 0;
+  for (auto& cell : cells_)
+    highest = std::max({highest, cell.control.block->generation.load(), cell.control.block->joined_generation.load()});
+  return highest;
+}
+
+void Cells::announce_generation(std::uint64_t generation) {
+  for (auto& cell : cells_) os::store_and_wake(cell.control.block->generation, generation);
+}
+
+bool Cells::all_joined(std::uint64_t generation) {
+  return std::all_of(cells_.begin(), cells_.end(), [&](Cell& cell) {
+    return cell.control.block->joined_generation.load() == generation && cell.control.block->state_ready.load() == 1;
+  });
+}
+
+void Cells::request_stop() {
+  for (auto& cell : cells_) os::store_and_wake(cell.control.block->stop_request, 1);
+}
+
+bool Cells::stop_requested() { return control(0).block->stop_request.load() != 0; }
+
+std::uint64_t Cells::request_snapshot() {
+  std::uint64_t number = control(0).block->snapshot_request.load() + 1;
+  for (auto& cell : cells_) os::store_and_wake(cell.control.block->snapshot_request, number);
+  return number;
+}
+
+std::uint64_t Cells::decided_step() { return control(0).block->decided_step.load(std::memory_order_acquire); }
+
+const step_protocol::DecisionRecord& Cells::record_of_decided() { return control(0).block->record_of(decided_step()); }
+
+bool Cells::ends_after_decided() {
+  const auto& record = record_of_decided();
+  return record.step == decided_step() && record.stop_after != 0;
+}
+
+double Cells::loss_of(std::uint64_t step) {
+  const auto& record = control(0).block->record_of(step);
+  bool known = record.step == step && decided_step() >= step && record.intact() && record.loss_tokens > 0;
+  return known ? record.loss_sum / static_cast<double>(record.loss_tokens) : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace ganymede::launcher

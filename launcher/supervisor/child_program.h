@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "common/base/deadline.h"
+#include "common/os/process.h"
+#include "launcher/supervisor/signals.h"
+
+namespace ganymede::launcher {
+
+/// Runs another program to its end and returns how it ended. A signal to this process ends it early: the program gets
+/// SIGTERM, after five seconds SIGKILL, and Error(can_go_on) is thrown. At the deadline the same, with Error(failed).
+os::Ending run_child(const os::Command& command, Signals& signals, Deadline deadline);
+
+/// The same, and what it printed (stdout and stderr), collected through the file `output` which is removed.
+struct ChildResult {
+  os::Ending ending;
+  std::string output;
+};
+ChildResult run_child_captured(os::Command command, const std::string& output, Signals& signals, Deadline deadline);
+
+}  // namespace ganymede::launcher

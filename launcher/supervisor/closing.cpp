@@ -1,0 +1,82 @@
+#include "launcher/supervisor/closing.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "common/base/error.h"
+#include "common/base/text.h"
+#include "common/os/machine.h"
+#include "common/service/run_directory.h"
+#include "launcher/supervisor/child_program.h"
+#include "launcher/supervisor/log_tail.h"
+#include "launcher/supervisor/service_command.h"
+
+namespace ganymede::launcher {
+namespace {
+
+constexpr double sample_seconds = 600;
+
+std::string go_on_command(const Options& options, const std::string& ganymede, std::int64_t steps) {
+  return fmt::format("{} train {} --run {} --steps {}", ganymede, shell_word(shortened(options.recipe)),
+                     shell_word(shortened(options.run)), steps);
+}
+
+}  // namespace
+
+std::string shell_word(const std::string& text) {
+  constexpr const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,%@";
+  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
+  std::string word = "'";
+  for (char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+std::string shortened(const std::string& path) {
+  const char* folder = std::getenv("PWD");
+  if (!folder || *folder != '/') return path;
+  std::string prefix = std::string(folder) + (std::string(folder).ends_with('/') ? "" : "/");
+  return path.starts_with(prefix) && path.size() > prefix.size() ? path.substr(prefix.size()) : path;
+}
+
+std::string closing_lines(const RunSummary& summary, const config::Config& config, const Options& options,
+                          const std::string& programs) {
+  bool done = summary.step >= summary.steps;
+  std::string run = shell_word(shortened(options.run)), ganymede = shell_word(shortened(programs + "/ganymede"));
+  std::string text = fmt::format("{} at step {}/{} after {}: loss {:.4f}", done ? "done" : "stopped", summary.step,
+                                 summary.steps, human_seconds(summary.seconds), summary.loss);
+  if (summary.validation_loss) text += fmt::format(", validation loss {:.4f}", *summary.validation_loss);
+  text +=
+      fmt::format("\ncheckpoint: step {} in {}/{}", summary.step, shortened(options.run), service::checkpoint_folder);
+  std::string prompt = config.sample.prompt.empty() ? "The " : config.sample.prompt;
+  std::int64_t steps = done ? 2 * config.run.steps : config.run.steps;
+  std::string go_on = go_on_command(options, ganymede, steps);
+  if (!done) text += "\ngo on with: " + go_on;
+  return text + fmt::format("\nnext:\n  {} generate {} --prompt {}\n  {} ctl {} status\n  {}", ganymede, run,
+                            shell_word(prompt), ganymede, run, go_on);
+}
+
+void show_sample(const config::Config& config, const Options& options, const std::string& programs, Signals& signals,
+                 Terminal& terminal) {
+  if (config.sample.prompt.empty()) return;
+  os::Command command;
+  command.arguments = {programs + "/ganymede-worker",
+                       "generate",
+                       options.run,
+                       "--prompt",
+                       config.sample.prompt,
+                       "--tokens",
+                       std::to_string(config.sample.tokens),
+                       "--temperature",
+                       fmt::format("{}", config.sample.temperature)};
+  command.environment = worker_environment(config, os::inspect_machine());
+  auto result = run_child_captured(command, fmt::format("{}/sample.out", service::log_folder), signals,
+                                   Deadline::after_seconds(sample_seconds));
+  while (result.output.ends_with('\n')) result.output.pop_back();
+  bool good = result.ending.signal == 0 && result.ending.exit_code == 0;
+  if (good) return terminal.line("sample:\n" + result.output);
+  auto lines = last_lines(result.output, 1);
+  terminal.line(fmt::format("no sample could be generated ({}): {}", result.ending.describe(),
+                            lines.empty() ? "it said nothing" : lines.back()));
+}
+
+}  // namespace ganymede::launcher

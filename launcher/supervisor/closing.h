@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/config/config.h"
+#include "launcher/supervisor/options.h"
+#include "launcher/supervisor/signals.h"
+#include "launcher/supervisor/terminal.h"
+
+namespace ganymede::launcher {
+
+/// What the last lines of a run are made from.
+struct RunSummary {
+  std::uint64_t step = 0, steps = 0;
+  double loss = 0;
+  std::optional<double> validation_loss;
+  double seconds = 0;  // of this launch
+};
+
+/// How a run ended, where its checkpoint is, and three commands that one would try next. Lines without an end.
+std::string closing_lines(const RunSummary& summary, const config::Config& config, const Options& options,
+                          const std::string& programs);
+
+/// Continues sample.prompt with the trained model (`ganymede-worker generate`) and shows it. A sample that fails is
+/// reported in one line and is no failure of the run.
+void show_sample(const config::Config& config, const Options& options, const std::string& programs, Signals& signals,
+                 Terminal& terminal);
+
+/// `path` relative to the folder in which the person works (the environment's PWD) if it lies inside, else as it is.
+std::string shortened(const std::string& path);
+
+/// `text` as one word of a POSIX shell.
+std::string shell_word(const std::string& text);
+
+}  // namespace ganymede::launcher

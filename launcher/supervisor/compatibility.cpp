@@ -1,0 +1,43 @@
+#include "launcher/supervisor/compatibility.h"
+
+#include <algorithm>
+#include <set>
+
+#include "common/base/error.h"
+#include "common/config/fields.h"
+
+namespace ganymede::launcher {
+
+bool is_fixed(const std::string& key) {
+  static const std::set<std::string> fixed = {
+      "run.seed",     "optimizer.name",     "data.path",          "data.tokenizer",
+      "data.seq_len", "data.rows_per_step", "data.balance_group", "data.validation_fraction"};
+  return fixed.contains(key) || config::section_of(key) == "model";
+}
+
+void check_compatible(const config::Config& before, const config::Config& now, const std::string& run) {
+  config::Config old_copy = before, new_copy = now;
+  auto old_fields = config::fields(old_copy), new_fields = config::fields(new_copy);
+  for (std::size_t i = 0; i < old_fields.size(); ++i) {
+    if (!is_fixed(old_fields[i].key)) continue;
+    std::string was = config::to_toml(old_fields[i]), is = config::to_toml(new_fields[i]);
+    if (was == is) continue;
+    fail_usage(
+        "Key '{}' is {}, but the run in {} was made with {} and cannot change it: put the old value back, or "
+        "begin a new run with another --run.",
+        old_fields[i].key, is, run, was);
+  }
+}
+
+void resolve_threads(config::Config& now, const config::Config* before, int cores) {
+  bool same_world = before && before->parallel.ranks == now.parallel.ranks;
+  int here = now.topology.ranks_per_node > 0 ? now.topology.ranks_per_node : now.parallel.ranks;
+  int share = std::max(1, cores / here);
+  auto resolve = [&](int& threads, int earlier) {
+    if (threads == 0) threads = same_world && earlier > 0 ? earlier : share;
+  };
+  resolve(now.compute.threads, before ? before->compute.threads : 0);
+  resolve(now.optimizer.threads, before ? before->optimizer.threads : 0);
+}
+
+}  // namespace ganymede::launcher

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "common/config/config.h"
+
+namespace ganymede::launcher {
+
+/// Whether `now` may go on from what `before` (of the run directory `run`) has made. Throws Error(usage) that names the
+/// first key that may not change, with its old and new value.
+void check_compatible(const config::Config& before, const config::Config& now, const std::string& run);
+
+/// Whether a key keeps its value for the life of a run.
+bool is_fixed(const std::string& key);
+
+/// Thread counts that were chosen once hold as long as the world has the same size, so that a run that goes on has the
+/// bits of one that was never stopped. 0 in `now` becomes the number of `before`, or, without one, `cores` of this
+/// machine shared by the ranks of this node.
+void resolve_threads(config::Config& now, const config::Config* before, int cores);
+
+}  // namespace ganymede::launcher

@@ -1,0 +1,46 @@
+#include "launcher/supervisor/last_metrics.h"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace ganymede::launcher {
+namespace {
+
+constexpr std::streamoff most_bytes = 1 << 20;
+
+std::optional<LastMetrics> parse(const std::string& line) {
+  auto object = nlohmann::json::parse(line, nullptr, false);
+  if (!object.is_object() || !object.contains("step") || !object["step"].is_number_integer()) return std::nullopt;
+  LastMetrics last;
+  last.step = object["step"].get<std::uint64_t>();
+  auto loss = object.find("loss");
+  bool known = loss != object.end() && loss->is_number();
+  last.loss = known ? loss->get<double>() : std::numeric_limits<double>::quiet_NaN();
+  auto count = [&](const char* key) {
+    auto value = object.find(key);
+    return value != object.end() && value->is_number_integer() ? value->get<std::int64_t>() : 0;
+  };
+  last.restarts = static_cast<int>(count("restarts"));
+  last.skipped_steps = static_cast<std::uint64_t>(count("skipped_steps"));
+  return last;
+}
+
+}  // namespace
+
+std::optional<LastMetrics> read_last_metrics(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return std::nullopt;
+  std::streamoff size = file.tellg();
+  file.seekg(std::max<std::streamoff>(0, size - most_bytes));
+  std::optional<LastMetrics> last;
+  for (std::string line; std::getline(file, line);) {
+    if (file.eof()) break;  // torn: it has no line end
+    if (auto parsed = parse(line)) last = parsed;
+  }
+  return last;
+}
+
+}  // namespace ganymede::launcher

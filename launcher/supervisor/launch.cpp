@@ -1,0 +1,122 @@
+#include "launcher/supervisor/launch.h"
+
+#include <unistd.h>
+
+#include <fstream>
+
+#include "common/base/log.h"
+#include "common/base/text.h"
+#include "launcher/supervisor/answers.h"
+#include "launcher/supervisor/closing.h"
+#include "launcher/supervisor/memory_estimate.h"
+#include "launcher/supervisor/posted_server.h"
+#include "launcher/supervisor/run_begin.h"
+
+namespace ganymede::launcher {
+namespace {
+
+/// Everything that a launch holds from its start to its end.
+struct Launch {
+  Launch(const Options& given, const std::string& folder) : options(given), programs(folder) {}
+
+  const Options& options;
+  const std::string& programs;
+  Signals signals;
+  Terminal terminal{STDOUT_FILENO};
+  shm::KeeperClient keeper;
+  ReadyRun ready;
+  HostBudget budget;
+  bool resumed = false;  // segments of a launcher before this one live on
+  double began = now_seconds();
+
+  Cells take_cells();
+  Cells begin_cells();
+  StepLog open_log();
+  Outcome supervise(Cells& cells, StepLog& steps);
+  bool nothing_to_do() const { return ready.load_step >= static_cast<std::uint64_t>(ready.config.run.steps); }
+  void close(const Outcome& outcome, const StepLog& steps);
+};
+
+/// The segments of the launcher before this one, if they are complete; otherwise new ones in a run made ready.
+Cells Launch::take_cells() {
+  if (!keeper.list(Deadline::after_seconds(10)).empty()) {
+    ready = resume_run();
+    budget = estimate_memory(ready.config, ready.job, os::inspect_machine());
+    if (auto cells = Cells::attach(ready.config, ready.job, keeper)) {
+      resumed = true;
+      log::info("the segments of the launcher before this one are intact; the run goes on with them");
+      return std::move(*cells);
+    }
+    Cells::drop_all(keeper);
+  }
+  ready = begin_run(options, programs, signals, terminal);
+  return nothing_to_do() ? Cells() : begin_cells();
+}
+
+Cells Launch::begin_cells() {
+  terminal.line(model_spec::describe(ready.config.model));
+  budget = estimate_memory(ready.config, ready.job, os::inspect_machine());
+  terminal.line(table(budget));
+  require_fit(budget);
+  if (ready.load_step > 0) terminal.line(fmt::format("going on from the checkpoint of step {}", ready.load_step));
+  return Cells::create(ready.config, ready.job, ready.load_step, keeper);
+}
+
+StepLog Launch::open_log() {
+  std::optional<std::uint64_t> drop_after;
+  if (!resumed) drop_after = ready.load_step;
+  return StepLog(service::metrics_file, drop_after, static_cast<std::uint64_t>(ready.config.run.steps), terminal);
+}
+
+Outcome Launch::supervise(Cells& cells, StepLog& steps) {
+  boost::asio::io_context io;
+  Supervisor supervisor({.io = io,
+                         .config = ready.config,
+                         .job = ready.job,
+                         .cells = cells,
+                         .steps = steps,
+                         .terminal = terminal,
+                         .signals = signals,
+                         .programs = programs,
+                         .run = options.run,
+                         .segment_bytes = static_cast<double>(segment_bytes(ready.config, ready.job)),
+                         .predicted_bytes = static_cast<double>(budget.needed()),
+                         .memory_limit = static_cast<double>(budget.available)});
+  PostedServer server(io, fmt::format("ipc://{}", service::launcher_socket),
+                      [&supervisor](const std::string& identity, const msg::Message& request) {
+                        return answer(supervisor, identity, request);
+                      });
+  return supervisor.run();
+}
+
+void Launch::close(const Outcome& outcome, const StepLog& steps) {
+  terminal.live("");
+  bool ended_well = outcome.text.empty() && steps.last_step() > ready.load_step;
+  if (!ended_well) return;
+  if (outcome.code == ExitCode::done) show_sample(ready.config, options, programs, signals, terminal);
+  terminal.line(closing_lines({.step = steps.last_step(),
+                               .steps = static_cast<std::uint64_t>(ready.config.run.steps),
+                               .loss = steps.last_loss(),
+                               .validation_loss = steps.validation_loss(),
+                               .seconds = now_seconds() - began},
+                              ready.config, options, programs));
+}
+
+}  // namespace
+
+Outcome launch(const Options& options, const std::string& programs) {
+  Launch launch(options, programs);
+  Cells cells = launch.take_cells();
+  if (cells.count() == 0) {
+    launch.terminal.line(fmt::format("the run in {} has its {} steps; go on with more: --steps {}",
+                                     shortened(options.run), launch.ready.load_step, 2 * launch.ready.load_step));
+    return {};
+  }
+  StepLog steps = launch.open_log();
+  Outcome outcome = launch.supervise(cells, steps);
+  Cells::drop_all(launch.keeper);
+  launch.close(outcome, steps);
+  return outcome;
+}
+
+}  // namespace ganymede::launcher

@@ -1,0 +1,29 @@
+#include "launcher/supervisor/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "common/base/error.h"
+
+namespace ganymede::launcher {
+
+Options parse_options(int argc, char** argv) {
+  Options options;
+  std::int64_t steps = -1;
+  CLI::App app("Starts and watches the services of one node. `ganymede train` runs it.", "ganymede-launcher");
+  app.add_option("--run", options.run, "run directory")->required();
+  app.add_option("--recipe", options.recipe, "recipe file")->required();
+  app.add_option("--from", options.from, "run or checkpoint directory whose newest checkpoint a new run starts from");
+  app.add_option("--set", options.settings, "a key of the configuration, key=value")->allow_extra_args(false);
+  app.add_option("--steps", steps, "steps in total (run.steps)");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    std::exit(app.exit(help));
+  } catch (const CLI::ParseError& error) {
+    fail_usage("{} (see ganymede-launcher --help).", error.what());
+  }
+  if (steps >= 0) options.settings.push_back("run.steps=" + std::to_string(steps));
+  return options;
+}
+
+}  // namespace ganymede::launcher

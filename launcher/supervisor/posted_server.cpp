@@ -1,0 +1,65 @@
+#include "launcher/supervisor/posted_server.h"
+
+#include <atomic>
+#include <boost/asio/post.hpp>
+#include <future>
+
+#include "common/base/deadline.h"
+#include "common/base/error.h"
+
+namespace ganymede::launcher {
+namespace {
+
+constexpr double longest_wait = 5;  // seconds; senders ask again after one
+
+}  // namespace
+
+struct PostedServer::Shared {
+  boost::asio::io_context& io;
+  msg::Server::Handler answer;
+  std::atomic<bool> closed{false};
+};
+
+namespace {
+
+struct Call {
+  std::string identity;
+  msg::Message request;
+  std::promise<msg::Message> reply;
+};
+
+msg::Message wait_for_reply(std::future<msg::Message> reply, const std::atomic<bool>& closed) {
+  Deadline deadline = Deadline::after_seconds(longest_wait);
+  while (reply.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
+    if (closed) fail("The launcher is ending.");
+    if (deadline.passed()) fail("The launcher is busy: ask again.");
+  }
+  return reply.get();
+}
+
+}  // namespace
+
+PostedServer::PostedServer(boost::asio::io_context& io, const std::string& endpoint, msg::Server::Handler answer)
+    : shared_(new Shared{io, std::move(answer)}) {
+  auto forward = [shared = shared_](const std::string& identity, const msg::Message& request) {
+    auto call = std::make_shared<Call>(Call{identity, request, {}});
+    auto reply = call->reply.get_future();
+    boost::asio::post(shared->io, [shared, call] {
+      if (shared->closed) return;
+      try {
+        call->reply.set_value(shared->answer(call->identity, call->request));
+      } catch (...) {
+        call->reply.set_exception(std::current_exception());
+      }
+    });
+    return wait_for_reply(std::move(reply), shared->closed);
+  };
+  server_ = std::make_unique<msg::Server>(endpoint, forward);
+}
+
+PostedServer::~PostedServer() {
+  shared_->closed = true;
+  server_.reset();
+}
+
+}  // namespace ganymede::launcher

@@ -1,0 +1,47 @@
+#include "launcher/supervisor/program.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "common/base/error.h"
+#include "common/base/log.h"
+#include "common/os/process.h"
+#include "common/os/signals.h"
+#include "common/service/run_directory.h"
+#include "launcher/supervisor/launch.h"
+#include "launcher/supervisor/options.h"
+
+namespace ganymede::launcher {
+namespace {
+
+int report(ExitCode code, const std::string& text) {
+  log::error("{}", text);
+  log::flush();
+  fmt::print(stderr, "{}\n", text);
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+int program(int argc, char** argv) {
+  os::block_signals();
+  os::install_crash_handler();
+  try {
+    Options options = parse_options(argc, argv);
+    if (chdir(options.run.c_str()) != 0)
+      fail("Run directory {} cannot be entered: {}.", options.run, std::strerror(errno));
+    log::start("launcher", fmt::format("{}/launcher.log", service::log_folder), false);
+    Outcome outcome = launch(options, os::program_folder());
+    log::info("the run ended with exit code {}", static_cast<int>(outcome.code));
+    if (!outcome.text.empty()) return report(outcome.code, outcome.text);
+    return static_cast<int>(outcome.code);
+  } catch (const Error& error) {
+    return report(error.code(), error.what());
+  } catch (const std::exception& error) {
+    return report(ExitCode::failed, error.what());
+  }
+}
+
+}  // namespace ganymede::launcher

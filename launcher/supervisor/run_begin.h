@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/config/config.h"
+#include "common/service/run_directory.h"
+#include "launcher/supervisor/options.h"
+#include "launcher/supervisor/signals.h"
+#include "launcher/supervisor/terminal.h"
+
+namespace ganymede::launcher {
+
+/// A run directory that is ready for its services: config.toml and job.json are written, the dataset and the plugin
+/// are there.
+struct ReadyRun {
+  config::Config config;
+  service::Job job;
+  std::uint64_t load_step = 0;  // of the checkpoint to go on from; 0: a fresh start
+};
+
+/// Makes the current folder ready: loads and checks the recipe, packs the dataset on first use, finds the checkpoint to
+/// go on from, prepares the optimizer plugin. Throws Error; then the folder's files are as before.
+ReadyRun begin_run(const Options& options, const std::string& programs, Signals& signals, Terminal& terminal);
+
+/// What a launcher before this one, whose segments still live, has made ready. Throws Error.
+ReadyRun resume_run();
+
+}  // namespace ganymede::launcher

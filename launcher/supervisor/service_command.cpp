@@ -1,0 +1,44 @@
+#include "launcher/supervisor/service_command.h"
+
+#include <sstream>
+
+#include "common/service/run_directory.h"
+
+namespace ganymede::launcher {
+
+std::vector<std::pair<std::string, std::string>> worker_environment(const config::Config& config,
+                                                                    const os::Machine& machine) {
+  std::string threads = std::to_string(config.compute.threads);
+  std::vector<std::pair<std::string, std::string>> environment = {
+      {"OMP_NUM_THREADS", threads},
+      {"MKL_NUM_THREADS", threads},
+      // The wheel's allocator leaks with transparent huge pages.
+      {"MIMALLOC_ALLOW_THP", "0"},
+  };
+  // One code path of MKL, whatever the alignment of its operands: the bits of a product do not change between runs.
+  if (machine.avx512 || machine.avx2)
+    environment.emplace_back("MKL_CBWR", machine.avx512 ? "AVX512,STRICT" : "AVX2,STRICT");
+  return environment;
+}
+
+os::Command service_command(const ServiceId& id, const config::Config& config, const os::Machine& machine,
+                            const std::string& programs, const std::string& run) {
+  os::Command command;
+  bool wrapped = id.kind == service::Kind::worker && !config.launch.wrap_worker.empty();
+  if (wrapped) {
+    std::istringstream words(config.launch.wrap_worker);
+    for (std::string word; words >> word;) command.arguments.push_back(word);
+    if (command.arguments[0].find('/') == std::string::npos)  // looked up in PATH
+      command.arguments.insert(command.arguments.begin(), "/usr/bin/env");
+    command.own_process_group = false;
+  } else {
+    command.output_file = fmt::format("{}/{}.out", service::log_folder, id.stem());
+  }
+  command.arguments.push_back(fmt::format("{}/ganymede-{}", programs, service::name(id.kind)));
+  for (const std::string& argument : {std::string("--run"), run, std::string("--rank"), std::to_string(id.rank)})
+    command.arguments.push_back(argument);
+  if (id.kind == service::Kind::worker) command.environment = worker_environment(config, machine);
+  return command;
+}
+
+}  // namespace ganymede::launcher

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "common/config/config.h"
+#include "common/os/machine.h"
+#include "common/os/process.h"
+#include "launcher/supervisor/service_id.h"
+
+namespace ganymede::launcher {
+
+/// The program of one service with arguments, environment and output file. `programs` is the folder where the programs
+/// lie, `run` the run directory (absolute). A wrapped worker (launch.wrap_worker) keeps the launcher's own output, so
+/// that a person can work with the wrapper.
+os::Command service_command(const ServiceId& id, const config::Config& config, const os::Machine& machine,
+                            const std::string& programs, const std::string& run);
+
+/// What a program that uses libtorch gets, so that its results do not depend on where it runs.
+std::vector<std::pair<std::string, std::string>> worker_environment(const config::Config& config,
+                                                                    const os::Machine& machine);
+
+}  // namespace ganymede::launcher

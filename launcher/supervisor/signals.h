@@ -1,0 +1,31 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <functional>
+#include <memory>
+
+#include "common/os/fd.h"
+
+namespace ganymede::launcher {
+
+/// SIGINT, SIGTERM and SIGUSR1 of this process as a file descriptor. os::block_signals comes first.
+class Signals {
+ public:
+  Signals();
+  int fd() const { return fd_.get(); }
+  /// The next signal that has arrived, or 0.
+  int take();
+
+  /// From now on `handle` is called in the io_context's thread for each signal, until `ignore`.
+  void watch(boost::asio::io_context& io, std::function<void(int)> handle);
+  void ignore() { descriptor_.reset(); }
+
+ private:
+  void wait();
+  os::Fd fd_;
+  std::unique_ptr<boost::asio::posix::stream_descriptor> descriptor_;
+  std::function<void(int)> handle_;
+};
+
+}  // namespace ganymede::launcher

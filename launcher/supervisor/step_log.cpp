@@ -1,0 +1,153 @@
+#include "launcher/supervisor/step_log.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "common/base/error.h"
+#include "launcher/supervisor/last_metrics.h"
+#include "launcher/supervisor/service_process.h"
+#include "launcher/supervisor/step_line.h"
+
+namespace ganymede::launcher {
+namespace {
+
+constexpr std::size_t remembered_losses = 256;
+constexpr double seconds_between_lines = 5;             // where no live line can be shown
+constexpr double seconds_between_permanent_lines = 30;  // below which the live line runs
+
+using Named = std::vector<std::pair<std::string, double>>;
+
+Named named(const flatbuffers::Vector<flatbuffers::Offset<fbs::LaneTime>>& times) {
+  Named result;
+  for (const auto* time : times) result.emplace_back(time->lane()->str(), time->busy_ms());
+  return result;
+}
+
+Named named(const flatbuffers::Vector<flatbuffers::Offset<fbs::Named>>& values) {
+  Named result;
+  for (const auto* value : values) result.emplace_back(value->name()->str(), value->value());
+  return result;
+}
+
+double tokens_a_second(const fbs::StepReport& report) {
+  return report.step_ms() > 0 ? static_cast<double>(report.tokens()) / (report.step_ms() / 1e3) : 0;
+}
+
+std::optional<double> mfu(const fbs::StepReport& report) {
+  if (!(report.peak_flops() > 0) || !(report.step_ms() > 0)) return std::nullopt;
+  return report.flops() / (report.step_ms() / 1e3) / report.peak_flops();
+}
+
+}  // namespace
+
+StepLog::StepLog(const std::string& path, std::optional<std::uint64_t> drop_after, std::uint64_t steps,
+                 Terminal& terminal)
+    : file_(path), steps_(steps), terminal_(terminal) {
+  if (drop_after) file_.drop_after(static_cast<std::int64_t>(*drop_after));
+  auto last = read_last_metrics(path);
+  if (!last) return;
+  last_step_ = last->step;
+  last_loss_ = last->loss;
+  losses_[last->step] = last->loss;
+  earlier_restarts_ = last->restarts;
+  skipped_steps_ = last->skipped_steps;
+}
+
+void StepLog::take(const fbs::StepReport& report, const StepSurroundings& around) {
+  if (report.step() <= last_step_) return;
+  remember(report);
+  write(report, around);
+  show(report, around);
+}
+
+void StepLog::take_record(const step_protocol::DecisionRecord& record) {
+  last_step_ = record.step;
+  last_loss_ = record.loss_sum / static_cast<double>(record.loss_tokens);
+  losses_[last_step_] = last_loss_;
+  if (record.apply == 0) ++skipped_steps_;
+  file_.append(metrics::Record()
+                   .set("step", record.step)
+                   .set("loss", last_loss_)
+                   .set("grad_norm", record.grad_norm)
+                   .set("lr", record.lr)
+                   .set("skipped", record.apply == 0)
+                   .set("skipped_steps", skipped_steps_)
+                   .set("loss_tokens", record.loss_tokens));
+}
+
+void StepLog::remember(const fbs::StepReport& report) {
+  double now = now_seconds();
+  double took = reported_at_ > 0 ? now - reported_at_ : report.step_ms() / 1e3;
+  seconds_a_step_ = seconds_a_step_ > 0 ? 0.9 * seconds_a_step_ + 0.1 * took : took;
+  reported_at_ = now;
+  last_step_ = report.step();
+  last_loss_ = report.loss();
+  tokens_per_second_ = tokens_a_second(report);
+  if (report.skipped()) ++skipped_steps_;
+  if (!std::isnan(report.validation_loss())) validation_loss_ = report.validation_loss();
+  losses_[report.step()] = report.loss();
+  if (losses_.size() > remembered_losses) losses_.erase(losses_.begin());
+}
+
+void StepLog::write(const fbs::StepReport& report, const StepSurroundings& around) {
+  Named memory = named(*report.memory());
+  memory.emplace_back("device_predicted_peak", static_cast<double>(report.predicted_peak()));
+  memory.emplace_back("device_measured_peak", static_cast<double>(report.measured_peak()));
+  memory.emplace_back("host_used", around.host_used);
+  memory.emplace_back("host_predicted", around.host_predicted);
+  memory.emplace_back("host_limit", around.host_limit);
+  metrics::Record record;
+  record.set("step", report.step())
+      .set("loss", report.loss())
+      .set("grad_norm", report.grad_norm())
+      .set("lr", report.lr())
+      .set("tokens_per_second", tokens_per_second_)
+      .set("step_ms", report.step_ms())
+      .set("lanes", named(*report.lanes()))
+      .set("waits", named(*report.waits()))
+      .set("imbalance", report.imbalance())
+      .set("memory", memory)
+      .set("bytes_moved", named(*report.bytes_moved()))
+      .set("restarts", earlier_restarts_ + around.restarts)
+      .set("skipped", report.skipped())
+      .set("skipped_steps", skipped_steps_)
+      .set("generation", around.generation)
+      .set("loss_tokens", static_cast<std::int64_t>(report.loss_tokens()))
+      .set("tokens", static_cast<std::int64_t>(report.tokens()));
+  if (!std::isnan(report.validation_loss())) record.set("validation_loss", report.validation_loss());
+  if (auto utilisation = mfu(report)) record.set("mfu", *utilisation);
+  file_.append(record);
+}
+
+void StepLog::show(const fbs::StepReport& report, const StepSurroundings& around) {
+  StepFigures figures{.step = report.step(), .steps = steps_, .loss = report.loss(), .skipped = report.skipped()};
+  figures.grad_norm = report.grad_norm();
+  figures.lr = report.lr();
+  figures.step_seconds = report.step_ms() / 1e3;
+  if (tokens_per_second_ > 0) figures.tokens_per_second = tokens_per_second_;
+  figures.mfu = mfu(report);
+  if (around.host_limit > 0) figures.memory = StepFigures::Memory{around.host_used, around.host_limit};
+  if (report.imbalance() > 0) figures.imbalance = report.imbalance();
+  if (report.step() < steps_) figures.eta_seconds = seconds_a_step_ * static_cast<double>(steps_ - report.step());
+  std::string line = step_line(figures);
+  double pause = terminal_.interactive() ? seconds_between_permanent_lines : seconds_between_lines;
+  bool last = report.step() >= steps_ || report.stop();
+  bool validated = !std::isnan(report.validation_loss());
+  bool permanent = last || validated || shown_at_ == 0 || now_seconds() - shown_at_ >= pause;
+  if (permanent) {
+    shown_at_ = now_seconds();
+    terminal_.line(line);
+  }
+  if (validated)
+    terminal_.line(fmt::format("validation after step {}: loss {:.4f}", report.step(), report.validation_loss()));
+  terminal_.live(permanent ? "" : line);
+}
+
+double StepLog::loss_of(std::uint64_t step) const {
+  auto known = losses_.find(step);
+  return known == losses_.end() ? std::numeric_limits<double>::quiet_NaN() : known->second;
+}
+
+}  // namespace ganymede::launcher

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "common/metrics/metrics_file.h"
+#include "common/step_protocol/control_block.h"
+#include "launcher/supervisor/terminal.h"
+#include "schemas/messages_generated.h"
+
+namespace ganymede::launcher {
+
+/// What the launcher knows beside a worker's report.
+struct StepSurroundings {
+  std::uint64_t generation = 0;
+  int restarts = 0;                                          // of services, since this launcher began
+  double host_used = 0, host_predicted = 0, host_limit = 0;  // bytes
+};
+
+/// Makes metrics.jsonl and the step lines from the reports of the worker of rank 0. A step that is reported again is
+/// written once. Not thread-safe.
+class StepLog {
+ public:
+  /// Opens the metrics file; lines of steps after `drop_after` go first (they are computed again). Throws Error.
+  StepLog(const std::string& path, std::optional<std::uint64_t> drop_after, std::uint64_t steps, Terminal& terminal);
+
+  /// Throws Error when the file cannot be written (full disk).
+  void take(const fbs::StepReport& report, const StepSurroundings& around);
+
+  /// The line of a step whose report was lost, from its decision record; without times.
+  void take_record(const step_protocol::DecisionRecord& record);
+
+  std::uint64_t last_step() const { return last_step_; }
+  double last_loss() const { return last_loss_; }
+  double tokens_per_second() const { return tokens_per_second_; }
+  /// Of the last validation in this launch.
+  std::optional<double> validation_loss() const { return validation_loss_; }
+  /// Mean loss of one of the last steps; NaN when it is not known.
+  double loss_of(std::uint64_t step) const;
+
+ private:
+  void write(const fbs::StepReport& report, const StepSurroundings& around);
+  void show(const fbs::StepReport& report, const StepSurroundings& around);
+  void remember(const fbs::StepReport& report);
+
+  metrics::MetricsFile file_;
+  std::uint64_t steps_;
+  Terminal& terminal_;
+  int earlier_restarts_ = 0;
+  std::uint64_t skipped_steps_ = 0;
+  std::uint64_t last_step_ = 0;
+  double last_loss_ = 0, tokens_per_second_ = 0;
+  std::optional<double> validation_loss_;
+  std::map<std::uint64_t, double> losses_;  // of the last steps
+  double reported_at_ = 0;                  // seconds, of the last report; 0: none yet
+  double seconds_a_step_ = 0;               // smoothed, everything between two reports included
+  double shown_at_ = 0;                     // seconds, of the last permanent line
+};
+
+}  // namespace ganymede::launcher

@@ -1,0 +1,210 @@
+#include "launcher/supervisor/supervisor.h"
+
+#include <signal.h>
+
+#include <filesystem>
+
+#include "common/base/log.h"
+#include "common/base/text.h"
+#include "launcher/supervisor/log_tail.h"
+
+namespace ganymede::launcher {
+namespace {
+
+constexpr int shown_log_lines = 8;
+constexpr double time_to_leave = 5;  // seconds between the first worker that leaves and the last
+
+bool manifest_exists(std::uint64_t step) {
+  std::error_code ignored;
+  return std::filesystem::exists(fmt::format("{}/{}", service::checkpoint_folder, service::manifest_name(step)),
+                                 ignored);
+}
+
+}  // namespace
+
+Supervisor::Supervisor(SupervisorParts parts)
+    : parts_(std::move(parts)),
+      crew_(parts_.io, parts_.config, os::inspect_machine(), parts_.programs, parts_.run,
+            [this](ServiceProcess& process, const os::Ending& ending) { ended(process, ending); }),
+      membership_(parts_.config.parallel.ranks, parts_.cells.highest_generation()),
+      checkpoint_parts_(parts_.config.parallel.ranks),
+      timer_(parts_.io),
+      stopping_(parts_.cells.stop_requested()) {}
+
+Outcome Supervisor::run() {
+  parts_.signals.watch(parts_.io, [this](int number) { on_signal(number); });
+  crew_.start_all();
+  ticked_ = now_seconds();
+  tick();
+  parts_.io.run();
+  parts_.signals.ignore();
+  return outcome_;
+}
+
+void Supervisor::announce(std::optional<std::uint64_t> generation) {
+  if (!generation) return;
+  store_.begin(*generation);
+  parts_.cells.announce_generation(*generation);
+  log::info("generation {} begins", *generation);
+}
+
+void Supervisor::registered(const ServiceId& id, int pid) {
+  ServiceProcess& process = crew_.at(id.kind, id.rank);
+  if (!process.is_current(pid)) fail("Process {} is not the {} that this launcher started.", pid, id.text());
+  if (!process.signs.registered) log::info("{} registered", id.text());
+  process.phase = ServicePhase::running;
+  process.signs.registered = true;
+  process.signs.heard = process.signs.advanced = process.signs.grown = now_seconds();
+  if (id.kind == service::Kind::worker) announce(membership_.worker_registered(id.rank));
+}
+
+void Supervisor::heartbeat(const ServiceId& id, const fbs::Heartbeat& beat) {
+  ServiceProcess& process = crew_.at(id.kind, id.rank);
+  if (!process.is_current(beat.pid()))
+    fail("Process {} is not the {} that this launcher started.", beat.pid(), id.text());
+  process.waits = beat.state() == fbs::ServiceState::waiting;
+  process.detail = beat.detail()->str();
+  hear(process.signs, now_seconds(), beat.progress(), process.waits);
+}
+
+void Supervisor::fatal(const ServiceId& id, int exit_code, const std::string& text) {
+  crew_.at(id.kind, id.rank);  // throws for one that does not exist
+  bool known = exit_code == static_cast<int>(ExitCode::usage) || exit_code == static_cast<int>(ExitCode::can_go_on);
+  std::string line = fmt::format("{}: {}", id.text(), text);
+  log::error("{}", line);
+  halt({known ? static_cast<ExitCode>(exit_code) : ExitCode::failed, line}, false);
+}
+
+void Supervisor::step(const fbs::StepReport& report) {
+  parts_.steps.take(report, {.generation = membership_.generation(),
+                             .restarts = crew_.restarts(),
+                             .host_used = crew_.private_bytes() + parts_.segment_bytes,
+                             .host_predicted = parts_.predicted_bytes,
+                             .host_limit = parts_.memory_limit});
+}
+
+coordinator::CheckpointParts::Receipt Supervisor::part(const fbs::PartDurable& part) {
+  return checkpoint_parts_.report(part.step(), part.rank(), part.bytes(), part.hash()->str());
+}
+
+void Supervisor::committed(std::uint64_t step, std::uint64_t bytes, double seconds) {
+  if (last_committed_ && *last_committed_ >= step) return;
+  last_committed_ = step;
+  checkpoint_parts_.committed(step);
+  std::string line = fmt::format("checkpoint of step {}: {} in {}", step, human_bytes(static_cast<double>(bytes)),
+                                 human_seconds(seconds));
+  log::info("{}", line);
+  parts_.terminal.line(line);
+  consider_finish();
+}
+
+void Supervisor::checkpoint_failed(std::uint64_t step, int rank, const std::string& text) {
+  std::string line = fmt::format("The checkpoint of step {} failed on rank {}: {}", step, rank, text);
+  log::error("{}", line);
+  bool last = parts_.cells.ends_after_decided() && parts_.cells.decided_step() == step;
+  if (last) return halt({ExitCode::failed, line}, false);
+  parts_.terminal.line(line);
+}
+
+void Supervisor::stop(bool now) {
+  if (now) return halt({ExitCode::can_go_on, ""}, true);
+  if (phase_ != Phase::working || stopping_) return;
+  stopping_ = true;
+  parts_.cells.request_stop();
+  log::info("a stop after the current step was ordered");
+  parts_.terminal.line(
+      "stopping: the current step is finished and a checkpoint is written (Ctrl-C again: stop at once)");
+}
+
+void Supervisor::checkpoint() {
+  if (phase_ != Phase::working) fail("The run is ending; its last checkpoint is written anyway.");
+  log::info("checkpoint {} was ordered", parts_.cells.request_snapshot());
+}
+
+void Supervisor::restart(const ServiceId& id) {
+  ServiceProcess& process = crew_.at(id.kind, id.rank);
+  if (phase_ != Phase::working) fail("The run is ending; no service is started again.");
+  if (!process.alive()) fail("The {} is not running now; it is being started.", id.text());
+  process.requested = true;
+  process.signal(SIGKILL, "restarted by request");
+}
+
+const char* Supervisor::state() {
+  if (stopping_ || phase_ != Phase::working) return "stopping";
+  for (const auto& process : crew_.all())
+    if (process->phase != ServicePhase::running && !process->finished) return "recovering";
+  return parts_.cells.all_joined(membership_.generation()) ? "training" : "recovering";
+}
+
+/// A worker leaves only when every rank has committed the last step (rule 7). So once one has left, a replacement of
+/// another has nothing to do and nobody to meet.
+bool Supervisor::wants_end_of(const ServiceId& id) {
+  if (phase_ == Phase::finishing) return true;
+  if (id.kind != service::Kind::worker || first_left_ == 0) return false;
+  bool late = now_seconds() - first_left_ > time_to_leave;
+  return late || crew_.at(id.kind, id.rank).signs.started > first_left_;
+}
+
+void Supervisor::worker_left(ServiceProcess& process) {
+  process.finished = true;
+  if (first_left_ == 0) first_left_ = now_seconds();
+  consider_finish();
+}
+
+void Supervisor::ended(ServiceProcess& process, const os::Ending& ending) {
+  if (phase_ != Phase::working) {
+    process.finished = true;
+    return consider_over();
+  }
+  bool worker = process.id().kind == service::Kind::worker;
+  bool left = ending.signal == 0 && ending.exit_code == 0 && parts_.cells.ends_after_decided();
+  if (worker && (left || first_left_ > 0)) return worker_left(process);
+  if (worker) announce(membership_.worker_died(process.id().rank));
+  replace(process, ending);
+}
+
+void Supervisor::replace(ServiceProcess& process, const os::Ending& ending) {
+  std::string what = fmt::format("{} ended: {}{}", process.id().text(), ending.describe(),
+                                 process.killed_because.empty() ? "" : ", " + process.killed_because);
+  // A usage fault is the same again in the next process.
+  bool usage = ending.signal == 0 && ending.exit_code == static_cast<int>(ExitCode::usage);
+  std::optional<double> delay = 0;
+  if (!process.requested) delay = process.policy.died(now_seconds());
+  if (usage || !delay) {
+    std::string why = usage ? ""
+                            : fmt::format(", more than {} times within {}", parts_.config.launch.restart_budget,
+                                          human_seconds(parts_.config.launch.restart_window_seconds));
+    return halt(
+        {usage ? ExitCode::usage : ExitCode::failed,
+         fmt::format("{}{}; its last log lines:\n{}", what, why, last_log_lines(process.id(), shown_log_lines))},
+        false);
+  }
+  ++process.restarts;
+  std::string line = fmt::format("{}; it is started again (restart {})", what, process.restarts);
+  log::warn("{}", line);
+  parts_.terminal.line(line);
+  process.start_after(*delay);
+}
+
+void Supervisor::consider_finish() {
+  if (phase_ != Phase::working || !crew_.workers_finished()) return;
+  if (draining_since_ == 0) draining_since_ = now_seconds();
+  std::uint64_t last = parts_.cells.decided_step();
+  bool durable = (last_committed_ && *last_committed_ >= last) || manifest_exists(last);
+  if (durable) finish();
+}
+
+void Supervisor::finish() {
+  std::uint64_t last = parts_.cells.decided_step();
+  // The report of the last step is lost when its worker is killed as the others leave; the record holds what counts.
+  if (parts_.steps.last_step() < last) parts_.steps.take_record(parts_.cells.record_of_decided());
+  bool all = last >= static_cast<std::uint64_t>(parts_.config.run.steps);
+  outcome_ = {all ? ExitCode::done : ExitCode::can_go_on, ""};
+  log::info("step {} is the last one and its checkpoint is committed; the services are asked to finish", last);
+  phase_ = Phase::finishing;
+  phase_began_ = now_seconds();
+  crew_.cancel_restarts();
+  consider_over();
+}
+
+}  // namespace ganymede::launcher
