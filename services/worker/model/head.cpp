@@ -1,3 +1,5 @@
+#include <ATen/core/grad_mode.h>
+
 #include <cstring>
 
 #include "common/base/error.h"
@@ -77,7 +79,7 @@ at::Tensor head_target(const at::Tensor& gradient, bool accumulate, bool several
 
 double head_loss(const model_spec::ModelSpec& spec, const HeadTensors& weights, const Row& row,
                  const at::Tensor& hidden, std::int64_t chunk) {
-  const c10::AutoGradMode no_grad(false);
+  const c10::NoGradGuard no_grad;
   check_chunk(chunk);
   const auto tokens = loss_tokens(row, weights.head.size(0));
   const auto count = static_cast<std::int64_t>(tokens.token.size());
@@ -92,7 +94,7 @@ double head_loss(const model_spec::ModelSpec& spec, const HeadTensors& weights, 
 HeadResult head_forward_backward(const model_spec::ModelSpec& spec, const HeadTensors& weights,
                                  const HeadTensors& gradients, const Row& row, const at::Tensor& hidden, double scale,
                                  std::int64_t chunk, bool accumulate) {
-  const c10::AutoGradMode no_grad(false);
+  const c10::NoGradGuard no_grad;
   check_chunk(chunk);
   GANYMEDE_CHECK(scale != 0, "a loss scale of 0");
   const auto tokens = loss_tokens(row, weights.head.size(0));
@@ -125,7 +127,7 @@ HeadResult head_forward_backward(const model_spec::ModelSpec& spec, const HeadTe
 }
 
 at::Tensor head_logits(const model_spec::ModelSpec& spec, const HeadTensors& weights, const at::Tensor& hidden) {
-  const c10::AutoGradMode no_grad(false);
+  const c10::NoGradGuard no_grad;
   return project(rms_norm(hidden, weights.norm, spec.norm_eps), weights.head).to(at::kFloat);
 }
 

@@ -1,5 +1,7 @@
 #include "services/worker/model/layer.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include "common/base/error.h"
 #include "services/worker/model/expert_dispatch.h"
 #include "services/worker/model/feed_forward.h"
@@ -84,7 +86,7 @@ at::Tensor moe_backward(const LayerContext& context, const LayerTensors& weights
 
 at::Tensor forward_layer(const LayerContext& context, const LayerTensors& weights, const Row& row,
                          const at::Tensor& input, SavedLayer* saved, std::int64_t* expert_counts) {
-  const c10::AutoGradMode no_grad(false);
+  const c10::NoGradGuard no_grad;
   RecomputedLayer layer;
   run_attention(context, weights, row, input, layer);
   layer.attention = {};
@@ -96,7 +98,7 @@ at::Tensor forward_layer(const LayerContext& context, const LayerTensors& weight
 
 std::shared_ptr<RecomputedLayer> recompute_layer(const LayerContext& context, const LayerTensors& weights,
                                                  const Row& row, const SavedLayer& saved) {
-  const c10::AutoGradMode no_grad(false);
+  const c10::NoGradGuard no_grad;
   auto layer = std::make_shared<RecomputedLayer>();
   run_attention(context, weights, row, saved.input, *layer);
   if (!is_moe(context)) return layer;
@@ -107,7 +109,7 @@ std::shared_ptr<RecomputedLayer> recompute_layer(const LayerContext& context, co
 
 at::Tensor backward_layer(const LayerContext& context, const LayerTensors& weights, const LayerTensors& gradients,
                           const Row& row, RecomputedLayer& layer, const at::Tensor& grad_output, bool accumulate) {
-  const c10::AutoGradMode no_grad(false);
+  const c10::NoGradGuard no_grad;
   const double eps = context.spec->norm_eps;
   const auto grad_feed = is_moe(context)
                              ? moe_backward(context, weights, gradients, layer, grad_output, accumulate)
