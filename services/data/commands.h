@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+
+#include "services/data/pack.h"
+
+/// The commands of ganymede-data that work on datasets. Results go to stdout; faults are thrown as Error.
+namespace ganymede::data {
+
+/// Packs and prints a summary for a person, or one JSON object.
+void pack_command(const PackOptions& options, bool json);
+
+/// The same for a run configuration. A dataset that is there already and is what the configuration asks for is left as
+/// it is; one that is not is refused.
+void pack_configured(const std::string& config_file, bool json);
+
+struct InspectOptions {
+  std::string dataset;
+  std::optional<std::uint64_t> row;  // show this row's text instead of the overview
+  bool json = false;
+  bool verify = false;  // read everything and compare the hashes first
+};
+void inspect_command(const InspectOptions& options);
+
+/// Prints the ids of `text` (of what stdin holds, if there is none), separated by blanks.
+void encode_command(const std::string& dataset, const std::optional<std::string>& text);
+
+/// Reads ids from `in`, separated by blanks or lines, and writes the bytes of each as it comes, flushing every time.
+void decode_command(const std::string& dataset, std::istream& in);
+
+/// Prints rows as JSON, one a line: {"row", "tokens", "targets", "documents", "loss_tokens"}.
+struct RowsOptions {
+  std::string dataset;
+  std::string split = "validation";  // or "train"
+  std::uint64_t first = 0, count = 1;
+};
+void rows_command(const RowsOptions& options);
+
+}  // namespace ganymede::data

@@ -1,0 +1,74 @@
+#include "services/data/data_service.h"
+
+#include "common/base/error.h"
+#include "common/base/log.h"
+#include "services/data/serving.h"
+
+namespace ganymede::data {
+namespace {
+
+enum Operation : std::uint64_t { opening = 0, filling = 1, waiting = 2 };
+
+// A step may take minutes; a wait is cut into pieces so that the launcher sees the service alive.
+constexpr double look_around_seconds = 1;
+constexpr double wait_seconds = 60;
+
+SlotArea area_of(const shm::Segment& segment, const std::string& prefix, std::size_t rows, std::size_t seq_len) {
+  return {segment.span<step_protocol::Word>(prefix + "words"),
+          segment.span<std::uint64_t>(prefix + "header"),
+          {segment.span<std::int32_t>(prefix + "tokens"), segment.span<std::int32_t>(prefix + "targets"),
+           segment.span<std::int32_t>(prefix + "documents")},
+          rows,
+          seq_len};
+}
+
+/// Refuses a run that wants validation from a dataset without held-out rows; fewer than asked for are used as they
+/// are, which the log says.
+std::uint64_t validation_rows(const Dataset& dataset, const config::Config& config) {
+  auto wanted = static_cast<std::uint64_t>(config.validation.rows);
+  std::uint64_t used = used_validation_rows(dataset, wanted);
+  if (used == 0)
+    fail_usage(
+        "Dataset {} has no held-out rows, but validation.every_steps is {}: pack it with a larger "
+        "data.validation_fraction, or set validation.every_steps to 0.",
+        dataset.folder(), config.validation.every_steps);
+  if (used < wanted)
+    log::warn("validation uses the {} held-out rows that the dataset has instead of the {} of validation.rows", used,
+              wanted);
+  return used;
+}
+
+}  // namespace
+
+void serve(service::Context& context) {
+  const config::Config& config = context.config();
+  context.at(opening, 0, "opening the dataset");
+  Dataset dataset(config.data.path);
+  check_matches(dataset, config);
+  Order order(dataset.meta().bucket_rows, config.run.seed, static_cast<std::uint64_t>(config.data.rows_per_step),
+              static_cast<std::uint64_t>(config.data.balance_group));
+  const shm::Segment& batches = context.segment("batches");
+  auto seq_len = static_cast<std::size_t>(config.data.seq_len);
+  if (config.validation.every_steps > 0) {
+    std::size_t rows = batches.layout().entry("validation_tokens").shape.at(1);
+    publish_validation(dataset, area_of(batches, "validation_", rows, seq_len), validation_rows(dataset, config),
+                       context.rank());
+  }
+  placement::RowRange mine = placement::rows_of(config, context.rank());
+  Server server(dataset, order, area_of(batches, "", mine.count, seq_len), mine);
+  log::info("dataset {} ({}): {} training rows, {} held out", dataset.folder(), dataset.meta().hash(),
+            dataset.meta().train_rows, dataset.meta().validation_rows);
+  const step_protocol::Word& decided = context.control().block->decided_step;
+  while (!context.finishing()) {
+    std::uint64_t step = decided.load(std::memory_order_acquire);
+    context.at(filling, 0, "filling batch slots");
+    server.serve(step, static_cast<std::uint64_t>(config.run.steps));
+    context.at(waiting, 0, "waiting for a decided step");
+    Deadline look_around = Deadline::after_seconds(look_around_seconds);
+    context.wait(
+        decided, [step](std::uint64_t now) { return now != step; }, [&] { return look_around.passed(); },
+        Deadline::after_seconds(wait_seconds), "a decided step");
+  }
+}
+
+}  // namespace ganymede::data

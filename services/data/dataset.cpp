@@ -1,0 +1,134 @@
+#include "services/data/dataset.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "common/base/error.h"
+#include "common/base/hash.h"
+#include "services/data/file_writer.h"
+
+namespace ganymede::data {
+namespace {
+
+FileHeader header_of(const os::FileMapping& file) {
+  FileHeader header;
+  std::memcpy(&header, file.data, sizeof header);
+  return header;
+}
+
+template <class T>
+std::span<const T> part(const os::FileMapping& file, std::uint64_t& offset, std::uint64_t count) {
+  std::span<const T> values(reinterpret_cast<const T*>(file.data + offset), count);
+  offset += count * sizeof(T);
+  return values;
+}
+
+}  // namespace
+
+Dataset::Dataset(std::string folder) : folder_(std::move(folder)) {
+  std::string description = folder_ + "/" + meta_name;
+  if (!std::filesystem::is_directory(folder_))
+    fail_usage("There is no dataset at {}: pack one with `ganymede data pack SOURCE… --to {}`.", folder_, folder_);
+  if (!std::filesystem::exists(description))
+    fail_usage("{} is not a packed dataset, it has no {}: name a folder that `ganymede data pack` made.", folder_,
+               meta_name);
+  meta_ = parse_meta(os::read_file(description), description);
+  for (const FileRecord& file : meta_.files) {
+    std::error_code error;
+    std::uintmax_t bytes = std::filesystem::file_size(folder_ + "/" + file.name, error);
+    if (error) damaged(fmt::format("{} is missing", file.name));
+    if (bytes != file.bytes) damaged(fmt::format("{} has {} bytes instead of {}", file.name, bytes, file.bytes));
+  }
+  open_tokens();
+  open_index();
+}
+
+void Dataset::damaged(const std::string& what) const {
+  fail("Dataset {} was damaged after packing ({}): delete the folder and pack it again.", folder_, what);
+}
+
+void Dataset::open_tokens() {
+  tokens_file_ = os::FileMapping(folder_ + "/" + tokens_name);
+  if (tokens_file_.size < sizeof(FileHeader)) damaged("tokens.bin has no header");
+  FileHeader header = header_of(tokens_file_);
+  width_ = header.width;
+  bool sound = header.magic == tokens_magic && header.version == dataset_version && header.hash == header_hash(header);
+  if (!sound || (width_ != 2 && width_ != 4) || header.counts[0] != meta_.tokens ||
+      tokens_file_.size != sizeof header + meta_.tokens * width_)
+    damaged("the header of tokens.bin is not as written");
+}
+
+void Dataset::open_index() {
+  index_file_ = os::FileMapping(folder_ + "/" + index_name);
+  if (index_file_.size < sizeof(FileHeader)) damaged("index.bin has no header");
+  FileHeader header = header_of(index_file_);
+  bool sound = header.magic == index_magic && header.version == dataset_version && header.hash == header_hash(header);
+  std::array<std::uint64_t, 5> counts = {meta_.documents, meta_.rows(), meta_.segments, meta_.tokens, 0};
+  std::uint64_t size = sizeof header + (meta_.documents + 1) * sizeof(std::uint64_t) +
+                       (meta_.rows() + 1) * sizeof(RowRecord) + meta_.segments * sizeof(Segment);
+  if (!sound || header.counts != counts || index_file_.size != size)
+    damaged("the header of index.bin is not as written");
+  std::uint64_t offset = sizeof header;
+  documents_ = part<std::uint64_t>(index_file_, offset, meta_.documents + 1);
+  rows_ = part<RowRecord>(index_file_, offset, meta_.rows() + 1);
+  segments_ = part<Segment>(index_file_, offset, meta_.segments);
+}
+
+Row Dataset::row(std::uint64_t i) const {
+  GANYMEDE_CHECK(i < meta_.rows(), "row {} of a dataset of {}", i, meta_.rows());
+  const RowRecord& record = rows_[i];
+  std::uint64_t first = record.first_segment, end = rows_[i + 1].first_segment;
+  if (first >= end || end > segments_.size()) damaged(fmt::format("row {} has no segments", i));
+  Row row{segments_.subspan(first, end - first), record.cost, record.loss_tokens, record.tokens};
+  std::uint64_t tokens = 0, loss_tokens = 0;
+  for (const Segment& segment : row.segments) {
+    if (segment.document >= meta_.documents) damaged(fmt::format("a segment of row {} has no document", i));
+    std::uint64_t begin = documents_[segment.document], after = documents_[segment.document + 1];
+    bool inside = after <= meta_.tokens && begin <= segment.first && segment.first < after && segment.length > 0 &&
+                  segment.length <= after - segment.first;
+    if (!inside) damaged(fmt::format("a segment of row {} is outside its document", i));
+    tokens += segment.length;
+    loss_tokens += segment.length - (segment.first + segment.length == after ? 1 : 0);
+  }
+  if (tokens != row.tokens || tokens > static_cast<std::uint64_t>(meta_.seq_len) || loss_tokens != row.loss_tokens)
+    damaged(fmt::format("the counts of row {} are wrong", i));
+  return row;
+}
+
+void Dataset::tokens(std::uint64_t first, std::span<std::int32_t> out) const {
+  GANYMEDE_CHECK(first + out.size() <= meta_.tokens, "tokens {}+{} of {}", first, out.size(), meta_.tokens);
+  const unsigned char* at = tokens_file_.data + sizeof(FileHeader) + first * width_;
+  if (width_ == 2) {
+    const auto* narrow = reinterpret_cast<const std::uint16_t*>(at);
+    std::copy_n(narrow, out.size(), out.begin());
+  } else {
+    std::memcpy(out.data(), at, out.size() * sizeof(std::int32_t));
+  }
+  for (std::int32_t token : out)
+    if (token < 0 || token >= meta_.tokenizer.vocabulary)
+      damaged(fmt::format("token {} is not in its vocabulary of {}", token, meta_.tokenizer.vocabulary));
+}
+
+std::unique_ptr<Tokenizer> Dataset::open_tokenizer() const {
+  if (meta_.tokenizer.kind == "bytes") return make_bytes_tokenizer();
+  if (meta_.tokenizer.kind != "sentencepiece")
+    fail_usage("Dataset {} was made with a tokenizer of kind \"{}\", which this program does not know.", folder_,
+               meta_.tokenizer.kind);
+  std::string path = folder_ + "/" + tokenizer_name;
+  std::string model = os::read_file(path);
+  if (hash128(model).hex() != meta_.tokenizer.hash) damaged("tokenizer.model has another content");
+  return make_sentencepiece_tokenizer(std::move(model), meta_.tokenizer.origin, path);
+}
+
+void Dataset::verify() const {
+  for (const FileRecord& file : meta_.files) {
+    os::FileMapping content(folder_ + "/" + file.name);
+    std::uint64_t skip = file.name == tokenizer_name ? 0 : sizeof(FileHeader);
+    auto bytes = std::as_bytes(std::span(content.data, content.size));
+    if (content.size < skip || hash128(bytes.subspan(skip)).hex() != file.hash)
+      damaged(fmt::format("{} has another content", file.name));
+  }
+}
+
+}  // namespace ganymede::data

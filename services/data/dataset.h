@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "common/config/config.h"
+#include "common/os/files.h"
+#include "services/data/dataset_format.h"
+#include "services/data/meta.h"
+#include "services/data/tokenizer.h"
+
+namespace ganymede::data {
+
+/// One row of a dataset. Its segments live as long as the dataset.
+struct Row {
+  std::span<const Segment> segments;
+  std::uint64_t cost = 0;
+  std::uint32_t loss_tokens = 0, tokens = 0;
+};
+
+/// A packed dataset, memory-mapped for reading. Thread-safe.
+class Dataset {
+ public:
+  /// Checks the description, sizes and headers of all files. Throws Error(usage) when `folder` is no dataset, Error
+  /// when it was damaged after packing.
+  explicit Dataset(std::string folder);
+
+  const std::string& folder() const { return folder_; }
+  const Meta& meta() const { return meta_; }
+
+  /// Row `i` < meta().rows(): training rows first (by cost bucket), then validation rows. Throws Error when its
+  /// records are damaged.
+  Row row(std::uint64_t i) const;
+
+  /// Copies tokens [first, first + out.size()). Throws Error when one is not in the vocabulary. The range must have
+  /// come from a row or a document.
+  void tokens(std::uint64_t first, std::span<std::int32_t> out) const;
+
+  /// First token of document `d` ≤ meta().documents.
+  std::uint64_t document_begin(std::uint64_t d) const { return documents_[d]; }
+
+  /// The tokenizer that made it. Throws Error when its model is damaged.
+  std::unique_ptr<Tokenizer> open_tokenizer() const;
+
+  /// Reads everything and compares the hashes. Throws Error naming the first file that differs.
+  void verify() const;
+
+ private:
+  void open_tokens();
+  void open_index();
+  [[noreturn]] void damaged(const std::string& what) const;
+
+  std::string folder_;
+  Meta meta_;
+  os::FileMapping tokens_file_, index_file_;
+  std::uint32_t width_ = 2;
+  std::span<const std::uint64_t> documents_;
+  std::span<const RowRecord> rows_;
+  std::span<const Segment> segments_;
+};
+
+/// Throws Error(usage) unless the dataset is what `config.data` asks for: tokenizer, seq_len, and a vocabulary that
+/// the model has.
+void check_matches(const Dataset& dataset, const config::Config& config);
+
+}  // namespace ganymede::data

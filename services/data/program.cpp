@@ -1,0 +1,130 @@
+#include "services/data/program.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+
+#include "common/base/error.h"
+#include "services/data/commands.h"
+#include "services/data/data_service.h"
+
+namespace ganymede::data {
+namespace {
+
+constexpr const char* service_flags[] = {"--run", "--rank"};
+
+void add_pack(CLI::App& app) {
+  auto* command = app.add_subcommand("pack", "Pack text into a dataset: tokens in rows of one length");
+  auto options = std::make_shared<PackOptions>();
+  auto json = std::make_shared<bool>(false);
+  auto config = std::make_shared<std::string>();
+  auto vocabulary = std::make_shared<int>(0);
+  options->extensions = {".txt", ".md", ".py", ".jsonl"};
+  command->add_option("sources", options->sources,
+                      "Text files, .jsonl files ({\"text\": …} a line), folders, patterns");
+  command->add_option("--to", options->to, "Folder to make");
+  command->add_option("--config", *config, "Take everything from the data.* keys of a run configuration");
+  auto* model = command->add_option("--tokenizer", options->tokenizer, "bytes, or a SentencePiece model file");
+  command->add_option("--train-tokenizer", *vocabulary, "Train a SentencePiece model of this size on the sources")
+      ->excludes(model)
+      ->check(CLI::Range(300, 1'000'000));
+  command->add_option("--seq-len", options->seq_len, "Tokens a row")
+      ->check(CLI::Range(2, 1 << 24))
+      ->capture_default_str();
+  command->add_option("--extensions", options->extensions, "Endings of the files taken from folders")
+      ->delimiter(',')
+      ->capture_default_str();
+  command->add_option("--max-bytes", options->max_bytes, "Text to take at most, whole documents (64MB); 0: all")
+      ->transform(CLI::AsSizeValue(false));
+  command->add_option("--validation-fraction", options->validation_fraction, "Share of documents that is held out")
+      ->check(CLI::Range(0.0, 0.5))
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "Of the order of the documents")->capture_default_str();
+  command->add_option("--rows-per-step", options->rows_per_step, "Refuse when there are fewer training rows than that");
+  command->add_flag("--json", *json, "Print the summary as JSON");
+  command->callback([=] {
+    if (!config->empty()) {
+      if (!options->sources.empty() || !options->to.empty())
+        fail_usage("--config names sources and folder itself: leave SOURCE and --to away.");
+      return pack_configured(*config, *json);
+    }
+    if (options->to.empty()) fail_usage("--to DATASET is needed: the folder to make.");
+    if (*vocabulary > 0) options->tokenizer = fmt::format("train:{}", *vocabulary);
+    pack_command(*options, *json);
+  });
+}
+
+void add_inspect(CLI::App& app) {
+  auto* command = app.add_subcommand("inspect", "Show what a dataset holds, or one of its rows as text");
+  auto options = std::make_shared<InspectOptions>();
+  command->add_option("dataset", options->dataset, "Folder of the dataset")->required();
+  command->add_option("--row", options->row, "Number of a row; training rows come first");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--verify", options->verify, "Read everything and compare the hashes first");
+  command->callback([=] { inspect_command(*options); });
+}
+
+void add_text_commands(CLI::App& app) {
+  auto* encode = app.add_subcommand("encode", "Print the token ids of a text with a dataset's tokenizer");
+  auto dataset = std::make_shared<std::string>();
+  auto text = std::make_shared<std::optional<std::string>>();
+  encode->add_option("dataset", *dataset, "Folder of the dataset")->required();
+  encode->add_option("--text", *text, "The text; without it stdin is read");
+  encode->callback([=] { encode_command(*dataset, *text); });
+  auto* decode = app.add_subcommand("decode", "Read token ids from stdin and write their text as it comes");
+  decode->add_option("dataset", *dataset, "Folder of the dataset")->required();
+  decode->callback([=] { decode_command(*dataset, std::cin); });
+}
+
+void add_rows(CLI::App& app) {
+  auto* command = app.add_subcommand("rows", "Print rows as JSON, one a line: tokens, targets, documents");
+  auto options = std::make_shared<RowsOptions>();
+  command->add_option("dataset", options->dataset, "Folder of the dataset")->required();
+  command->add_option("--split", options->split, "train or validation")->capture_default_str();
+  command->add_option("--first", options->first, "First row of that part")->capture_default_str();
+  command->add_option("--count", options->count, "Number of rows; fewer if there are no more")->capture_default_str();
+  command->callback([=] { rows_command(*options); });
+}
+
+int command_line(int argc, char** argv) {
+  CLI::App app("Datasets of Ganymede. With --run DIR --rank R: the data server of a run (started by its launcher).");
+  app.name("ganymede-data");
+  app.require_subcommand(1);
+  add_pack(app);
+  add_inspect(app);
+  add_text_commands(app);
+  add_rows(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    fail_usage("{} (see `ganymede data --help`)", error.what());
+  }
+  return static_cast<int>(ExitCode::done);
+}
+
+bool is_service(int argc, char** argv) {
+  return argc > 1 && std::any_of(std::begin(service_flags), std::end(service_flags),
+                                 [&](const char* flag) { return std::string_view(argv[1]).starts_with(flag); });
+}
+
+}  // namespace
+
+int program(int argc, char** argv) {
+  if (is_service(argc, argv)) return service::run(service::Kind::data, argc, argv, serve);
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return command_line(argc, argv);
+  } catch (const Error& error) {
+    fmt::print(stderr, "ganymede-data: {}\n", error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "ganymede-data: {}\n", error.what());
+    return static_cast<int>(ExitCode::failed);
+  }
+}
+
+}  // namespace ganymede::data
