@@ -117,7 +117,9 @@ void Executor::State::run_operation(Run& current, int index, LaneUse& use) {
     if (hooks.operation_started) hooks.operation_started(operation);
     function(operation, index);
   }
-  use.busy_ms += milliseconds(Clock::now() - start);
+  double outside = hooks.take_outside_wait ? hooks.take_outside_wait() : 0;
+  use.busy_ms += milliseconds(Clock::now() - start) - outside;
+  use.wait_ms += outside;
   {
     std::lock_guard guard(current.meter_mutex);
     current.meter.complete(index);

@@ -55,6 +55,9 @@ class Cancelled : public std::runtime_error {
 struct ExecutorHooks {
   std::function<void(plan::Lane)> lane_started{};                   // once in each lane's thread
   std::function<void(const plan::Operation&)> operation_started{};  // in the lane's thread; must be thread-safe
+  /// Milliseconds that the operation which just ended in this thread waited for the world outside: taken from its busy
+  /// time and added to the lane's waits.
+  std::function<double()> take_outside_wait{};
   /// Called once when an operation failed or `cancel` came: must make operations that wait return (abort the
   /// communicators). Thread-safe.
   std::function<void()> stop{};

@@ -1,0 +1,99 @@
+#include "services/worker/engine/bindings.h"
+
+#include <algorithm>
+
+namespace ganymede::worker {
+namespace {
+
+constexpr const char* embed_name = "model.embed_tokens.weight";
+constexpr const char* norm_name = "model.norm.weight";
+constexpr const char* head_name = "lm_head.weight";
+
+}  // namespace
+
+Bindings::Bindings(const Workbench& bench, const plan::StepPlan& plan)
+    : bench_(bench), plan_(plan), type_(scalar_type(bench.config.wire.gather)) {
+  for (std::size_t b = 0; b < bench.placement.buckets.size(); ++b) {
+    const placement::Bucket& bucket = bench.placement.buckets[b];
+    std::vector<Gap> gaps;
+    std::int64_t end = 0;
+    for (const placement::PlacedParameter& placed : bucket.parameters) {
+      const model_spec::ParameterSpec& parameter = bench.placement.parameters[placed.parameter];
+      places_[parameter.name] = {static_cast<int>(b), placed.offset, &parameter};
+      if (placed.offset > end) gaps.push_back({end, placed.offset - end});
+      if (parameter.update == model_spec::UpdateKind::selection_bias) {
+        gaps.push_back({placed.offset, parameter.elements()});
+      }
+      end = placed.offset + parameter.elements();
+    }
+    if (bucket.elements > end) gaps.push_back({end, bucket.elements - end});
+    gaps_.push_back(std::move(gaps));
+  }
+}
+
+at::Tensor Bindings::view(const plan::Operation& operation, const std::string& name, bool gradient) const {
+  auto found = places_.find(name);
+  if (found == places_.end()) return {};
+  const Place& place = found->second;
+  const placement::Bucket& bucket = bench_.placement.buckets[place.bucket];
+  std::int64_t element = gradient ? 4 : at::elementSize(type_);
+  std::byte* base = nullptr;
+  if (plan::in_place(bucket)) {
+    base = gradient ? reinterpret_cast<std::byte*>(bench_.cell.gradients.data()) : bench_.cell.working.data();
+    base += bucket.shard_offset * element;
+  } else {
+    int buffer = find_buffer(plan_, operation, gradient ? plan::BufferKind::gradients : plan::BufferKind::parameters,
+                             place.bucket, -1);
+    if (buffer < 0) return {};
+    base = bench_.pool + plan_.buffers[buffer].offset;
+  }
+  return at::from_blob(base + place.offset * element, place.parameter->shape, gradient ? at::kFloat : type_);
+}
+
+Bindings::Layer& Bindings::layer(int index) {
+  auto [at, added] = layers_.try_emplace(index);
+  if (!added) return at->second;
+  const plan::Operation& operation = plan_.operations[index];
+  auto bind = [&](bool gradient) {
+    return model::bind_layer(bench_.spec, operation.layer, bench_.placement.first_expert,
+                             bench_.placement.local_experts,
+                             [&](const std::string& name) { return view(operation, name, gradient); });
+  };
+  at->second.weights = bind(false);
+  at->second.selection_bias = at->second.weights.selection_bias;
+  if (operation.kind == plan::OperationKind::backward) at->second.gradients = bind(true);
+  return at->second;
+}
+
+model::HeadTensors Bindings::head(const plan::Operation& operation, bool gradient) const {
+  return {view(operation, norm_name, gradient), view(operation, head_name, gradient)};
+}
+model::HeadTensors Bindings::head_weights(const plan::Operation& operation) const { return head(operation, false); }
+model::HeadTensors Bindings::head_gradients(const plan::Operation& operation) const { return head(operation, true); }
+
+at::Tensor Bindings::embed_weight(const plan::Operation& operation) const { return view(operation, embed_name, false); }
+at::Tensor Bindings::embed_gradient(const plan::Operation& operation) const {
+  return view(operation, embed_name, true);
+}
+
+at::Tensor Bindings::hidden(int buffer) const {
+  return at::from_blob(bench_.pool + plan_.buffers[buffer].offset,
+                       {bench_.config.data.seq_len, bench_.config.model.hidden},
+                       scalar_type(bench_.config.compute.dtype));
+}
+
+at::Tensor Bindings::indices(int buffer) const {
+  return at::from_blob(bench_.pool + plan_.buffers[buffer].offset,
+                       {bench_.config.data.seq_len, bench_.config.model.top_k}, at::kInt);
+}
+
+void Bindings::clear_gaps(const plan::Operation& operation) const {
+  for (int b : operation.takes) {
+    const plan::Buffer& buffer = plan_.buffers[b];
+    if (buffer.kind != plan::BufferKind::gradients) continue;
+    auto* values = reinterpret_cast<float*>(bench_.pool + buffer.offset);
+    for (const Gap& gap : gaps_[buffer.bucket]) std::fill_n(values + gap.first, gap.count, 0.0f);
+  }
+}
+
+}  // namespace ganymede::worker

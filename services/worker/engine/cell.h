@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "common/service/service.h"
+#include "services/worker/model/tensors.h"
+
+/// The memory of one cell as the worker sees it.
+namespace ganymede::worker {
+
+/// Rows that the data server has put into segment `batches`: `slots` of them, each with `rows` rows.
+struct Batches {
+  std::span<step_protocol::Word> words;                // [slots]
+  std::span<std::uint64_t> header;                     // [slots][8]
+  std::span<std::int32_t> tokens, targets, documents;  // [slots][rows][seq_len]
+  int rows = 0;
+  int seq_len = 0;
+
+  /// A copy of one row as the model takes it.
+  model::Row row(int slot, int index) const;
+  /// Loss tokens of the whole step, all ranks together.
+  std::uint64_t loss_tokens(int slot) const { return header[static_cast<std::size_t>(slot) * 8 + 1]; }
+  /// Targets of this rank's rows that count for the loss.
+  std::uint64_t own_loss_tokens(int slot) const;
+};
+
+struct Cell {
+  service::Control control;
+  std::span<std::byte> working;  // the rank's shard of the working copy, in the type of wire.gather
+  std::span<float> gradients;    // [shard_elements]
+  std::span<std::byte> arena;
+  Batches train;
+  Batches validation;  // one slot
+};
+
+/// Maps the segments of the context's cell. Valid as long as the context lives. Throws Error.
+Cell map_cell(service::Context& context);
+
+}  // namespace ganymede::worker

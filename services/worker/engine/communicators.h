@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "common/collectives/collectives.h"
+#include "common/placement/placement.h"
+
+/// The communicators of one generation: each lane has its own, so that the orders of their calls cannot cross.
+namespace ganymede::worker {
+
+using MakeCommunicator = std::function<std::unique_ptr<collectives::Communicator>(const collectives::Group&)>;
+
+class Communicators {
+ public:
+  /// Forms all groups that the placement needs, in the same order on every rank. Throws CollectiveError.
+  Communicators(const placement::Placement& placement, double timeout_seconds, const MakeCommunicator& make);
+
+  collectives::Communicator& control() { return *control_; }
+  /// For a bucket that is shared by several ranks.
+  collectives::Communicator& gather(const placement::Bucket& bucket);
+  collectives::Communicator& reduce(const placement::Bucket& bucket);
+  /// Of the expert group; nothing when this rank is alone in it.
+  collectives::Communicator* exchange() { return exchange_.get(); }
+
+  /// Ends all waits. Thread-safe.
+  void abort();
+
+  struct Moved {
+    std::uint64_t gather = 0, reduce = 0, dispatch = 0, control = 0;  // bytes that left this rank so far
+  };
+  Moved moved() const;
+
+ private:
+  std::size_t world_;
+  std::unique_ptr<collectives::Communicator> control_, gather_, reduce_;
+  std::unique_ptr<collectives::Communicator> expert_gather_, expert_reduce_;  // of expert buckets, if not the world's
+  std::unique_ptr<collectives::Communicator> exchange_;
+};
+
+}  // namespace ganymede::worker

@@ -1,0 +1,156 @@
+#include "services/worker/engine/engine.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+#include "common/base/error.h"
+#include "services/worker/engine/compute_operations.h"
+#include "services/worker/engine/pool.h"
+#include "services/worker/engine/protocol_operations.h"
+#include "services/worker/engine/schedule.h"
+#include "services/worker/engine/transfer_operations.h"
+
+namespace ganymede::worker {
+namespace {
+
+/// A plan with the functions that carry out its operations.
+struct Pass {
+  Pass(Workbench& bench, plan::StepPlan given, plan::PlanKind kind)
+      : plan(std::move(given)), compute(bench, plan, kind), transfers(bench, plan), protocol(bench, kind) {
+    compute.install(table);
+    transfers.install(table);
+    protocol.install(table);
+  }
+  plan::StepPlan plan;
+  ComputeOperations compute;
+  TransferOperations transfers;
+  ProtocolOperations protocol;
+  OperationTable table;
+};
+
+double imbalance(const model_spec::ModelSpec& spec, std::span<const std::int64_t> counts) {
+  double worst = 0;
+  auto experts = static_cast<std::size_t>(spec.experts);
+  for (const model_spec::LayerSpec& layer : spec.layers) {
+    std::int64_t first = first_count(spec, layer.index);
+    if (first < 0) continue;
+    std::span<const std::int64_t> of_layer = counts.subspan(static_cast<std::size_t>(first), experts);
+    double sum = 0;
+    for (std::int64_t count : of_layer) sum += static_cast<double>(count);
+    auto most = static_cast<double>(*std::max_element(of_layer.begin(), of_layer.end()));
+    if (sum > 0) worst = std::max(worst, most * static_cast<double>(experts) / sum);
+  }
+  return worst;
+}
+
+}  // namespace
+
+struct Engine::State {
+  State(service::Context& context, Communicators& communicators, std::uint64_t generation, std::uint64_t optimizer_hash)
+      : config(context.config()),
+        placement(context.placement()),
+        spec(model_spec::build(config.model)),
+        generation(generation),
+        optimizer_hash(optimizer_hash),
+        train_plan(plan::build(config, placement, plan::PlanKind::train)),
+        validate_plan(plan::build(config, placement, plan::PlanKind::validate)),
+        pool(std::max(train_plan.pool_bytes, validate_plan.pool_bytes)),
+        surroundings(context, config.launch.collective_timeout_seconds),
+        rotary(spec, config.data.seq_len),
+        exchange(communicators.exchange(), surroundings),
+        bench{config,        placement,   spec,   map_cell(context), surroundings,
+              communicators, pool.data(), rotary, exchange,          {}},
+        train(bench, train_plan, plan::PlanKind::train),
+        validate(bench, validate_plan, plan::PlanKind::validate),
+        executor(hooks(communicators)) {}
+
+  ExecutorHooks hooks(Communicators& communicators) {
+    ExecutorHooks made;
+    made.lane_started = [](plan::Lane) { at::init_num_threads(); };
+    made.operation_started = [this](const plan::Operation& o) {
+      surroundings.context().at(static_cast<std::uint64_t>(o.kind), static_cast<std::uint64_t>(o.bucket),
+                                describe(o).c_str());
+    };
+    made.take_outside_wait = &Surroundings::take_own_wait;
+    made.stop = [this, &communicators] {
+      surroundings.interrupt();
+      communicators.abort();
+    };
+    made.grace = std::chrono::nanoseconds(static_cast<std::int64_t>(config.launch.collective_timeout_seconds * 1e9));
+    return made;
+  }
+
+  void begin(std::uint64_t step, std::uint64_t parameters_of, Batches& batches, int slot) {
+    bench.pass = {};
+    bench.pass.generation = generation;
+    bench.pass.step = step;
+    bench.pass.parameters_of = parameters_of;
+    bench.pass.batches = &batches;
+    bench.pass.slot = slot;
+    bench.pass.policy = policy_of(config, step, bench.cell.control.block->load_step.load(), optimizer_hash);
+    bench.pass.row_loss.assign(static_cast<std::size_t>(batches.rows), 0.0);
+    bench.pass.expert_counts.assign(bench.cell.control.expert_counts.size(), 0);
+  }
+
+  const config::Config& config;
+  const placement::Placement& placement;
+  model_spec::ModelSpec spec;
+  std::uint64_t generation, optimizer_hash;
+  plan::StepPlan train_plan, validate_plan;
+  Pool pool;
+  Surroundings surroundings;
+  model::RotaryTables rotary;
+  GroupExchange exchange;
+  Workbench bench;
+  Pass train, validate;
+  Executor executor;
+};
+
+Engine::Engine(service::Context& context, Communicators& communicators, std::uint64_t generation,
+               std::uint64_t optimizer_hash)
+    : state_(std::make_unique<State>(context, communicators, generation, optimizer_hash)) {
+  plan::check(state_->train_plan);
+  plan::check(state_->validate_plan);
+  auto arena = static_cast<std::int64_t>(state_->bench.cell.arena.size());
+  if (arena < state_->train_plan.arena_bytes) {
+    fail(
+        "The segment arena has {} bytes and the plan needs {}: it was made for another configuration; start with a new "
+        "run directory",
+        arena, state_->train_plan.arena_bytes);
+  }
+}
+
+Engine::~Engine() = default;
+
+void Engine::cancel(const std::string& why) { state_->executor.cancel(why); }
+
+StepResult Engine::train(std::uint64_t step) {
+  State& state = *state_;
+  Clock::time_point begin = Clock::now();
+  Batches& batches = state.bench.cell.train;
+  state.begin(step, step - 1, batches, static_cast<int>(step % batches.words.size()));
+  ExecutorReport report = state.executor.run(state.train.plan, state.train.table);
+  StepResult result;
+  result.record = state.bench.pass.record;
+  result.tokens = static_cast<std::uint64_t>(state.config.data.rows_per_step) * state.config.data.seq_len;
+  result.lanes = report.lanes;
+  result.waits_ms = state.surroundings.take_waits();
+  result.imbalance = imbalance(state.spec, state.bench.pass.expert_counts);
+  result.predicted_peak = state.train.plan.peak_bytes;
+  result.measured_peak = report.peak_bytes;
+  result.pool_bytes = state.pool.bytes();
+  result.arena_bytes = state.train.plan.arena_bytes;
+  result.wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  return result;
+}
+
+double Engine::validate(std::uint64_t step) {
+  State& state = *state_;
+  state.begin(step, step, state.bench.cell.validation, 0);
+  state.executor.run(state.validate.plan, state.validate.table);
+  state.surroundings.take_waits();
+  return state.bench.pass.loss;
+}
+
+}  // namespace ganymede::worker

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+
+#include "services/worker/engine/communicators.h"
+#include "services/worker/engine/executor/executor.h"
+#include "services/worker/engine/surroundings.h"
+
+/// The training engine of one rank: plans, memory and operations of the steps of one generation.
+namespace ganymede::worker {
+
+struct StepResult {
+  step_protocol::DecisionRecord record;
+  std::uint64_t tokens = 0;  // that the model saw in this step, all ranks
+  double wall_ms = 0;
+  std::array<LaneUse, plan::lane_count> lanes{};
+  std::array<double, wait_kinds> waits_ms{};
+  double imbalance = 0;  // max over layers of (most tokens of an expert / mean); 0 without experts
+  std::int64_t predicted_peak = 0, measured_peak = 0, pool_bytes = 0, arena_bytes = 0;  // bytes
+};
+
+/// One thread calls it; `cancel` may come from any.
+class Engine {
+ public:
+  /// `context` and `communicators` must outlive it. Throws Error when plan and segments do not fit.
+  Engine(service::Context& context, Communicators& communicators, std::uint64_t generation,
+         std::uint64_t optimizer_hash);
+  ~Engine();
+
+  /// Computes step `step` from the working copy of step - 1 and publishes its decision in the cell. When it throws,
+  /// no lane is inside the step any more. Throws OperationFailed, Cancelled.
+  StepResult train(std::uint64_t step);
+  /// Mean loss over the held-out rows of all ranks with the working copy of `step`. Throws like `train`.
+  double validate(std::uint64_t step);
+
+  /// Ends what runs, and all that comes. Thread-safe.
+  void cancel(const std::string& why);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ganymede::worker

@@ -1,0 +1,29 @@
+#include "services/worker/engine/pool.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "common/base/error.h"
+
+namespace ganymede::worker {
+
+Pool::Pool(std::int64_t bytes) : bytes_(bytes) {
+  constexpr std::size_t huge = 2u << 20;
+  mapped_ = (static_cast<std::size_t>(bytes) + huge - 1) / huge * huge + huge;
+  mapping_ = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping_ == MAP_FAILED) {
+    fail(
+        "{} bytes for the worker's pool cannot be had ({}): use a smaller model, fewer rows or a larger "
+        "offload.fraction",
+        bytes, std::strerror(errno));
+  }
+  auto address = reinterpret_cast<std::uintptr_t>(mapping_);
+  data_ = reinterpret_cast<std::byte*>((address + huge - 1) / huge * huge);
+  ::madvise(mapping_, mapped_, MADV_HUGEPAGE);  // only a hint: without huge pages it is slower, not wrong
+}
+
+Pool::~Pool() { ::munmap(mapping_, mapped_); }
+
+}  // namespace ganymede::worker

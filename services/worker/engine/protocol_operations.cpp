@@ -1,0 +1,155 @@
+#include "services/worker/engine/protocol_operations.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/error.h"
+#include "common/base/hash.h"
+#include "common/os/futex.h"
+#include "common/step_protocol/snapshot_machine.h"
+#include "services/worker/engine/gradient_norm.h"
+
+namespace ganymede::worker {
+
+using plan::Operation;
+using plan::OperationKind;
+using step_protocol::DecisionRecord;
+using step_protocol::Vote;
+
+void ProtocolOperations::install(OperationTable& table) {
+  bool train = kind_ == plan::PlanKind::train;
+  table[OperationKind::wait_batch] = [this](const Operation&, int) { wait_batch(); };
+  table[OperationKind::store_gradients] = [this](const Operation& o, int) { store_gradients(o); };
+  table[OperationKind::accumulate_norm] = [this](const Operation& o, int) {
+    add_squares(bench_.placement, o.bucket, bench_.cell.gradients, bench_.pass.norm_squared);
+  };
+  table[OperationKind::wait_update] = [this](const Operation&, int) { wait_update(); };
+  table[OperationKind::vote] = [this, train](const Operation&, int) { train ? vote() : vote_on_validation(); };
+  table[OperationKind::decide] = [this](const Operation&, int) { decide(); };
+}
+
+void ProtocolOperations::wait_batch() {
+  PassState& pass = bench_.pass;
+  const Batches& batches = *pass.batches;
+  bool train = kind_ == plan::PlanKind::train;
+  bench_.surroundings.wait(
+      WaitKind::data, batches.words[pass.slot],
+      [&](std::uint64_t value) { return train ? value == pass.step : value != step_protocol::never; },
+      "a batch from the data server");
+  for (int r = 0; r < batches.rows; ++r) pass.rows.push_back(batches.row(pass.slot, r));
+  if (!train) return;
+  pass.loss_tokens = batches.loss_tokens(pass.slot);
+  if (pass.loss_tokens == 0) {
+    fail("step {} has no token to learn from: the dataset's rows are empty; pack it again with `ganymede data pack`",
+         pass.step);
+  }
+}
+
+void ProtocolOperations::store_gradients(const Operation& operation) {
+  os::store_and_wake(bench_.cell.control.gradients_ready[operation.bucket],
+                     step_protocol::gradients_ready_word(bench_.pass.generation, bench_.pass.step));
+}
+
+/// Rule 6: this rank votes only when its own cell has committed the step before, and for the last step only when its
+/// snapshot can be ordered.
+void ProtocolOperations::wait_update() {
+  const step_protocol::ControlBlock& block = *bench_.cell.control.block;
+  const PassState& pass = bench_.pass;
+  std::uint64_t chunks = bench_.placement.chunks.size();
+  std::uint64_t committed = pass.step - 1;
+  bench_.surroundings.wait(
+      WaitKind::update, block.chunks_done,
+      [&](std::uint64_t done) { return step_protocol::committed_step(done, chunks) >= committed; },
+      "the update of the step before");
+  bench_.surroundings.wait(
+      WaitKind::update, block.snapshot,
+      [&](std::uint64_t word) {
+        return step_protocol::may_vote(pass.step, committed, !step_protocol::is_armed(word), pass.policy);
+      },
+      "the snapshot that is under way");
+}
+
+DecisionRecord ProtocolOperations::previous_record() const {
+  std::uint64_t before = bench_.pass.step - 1;
+  const DecisionRecord& record = bench_.cell.control.block->record_of(before);
+  return record.step == before ? record : DecisionRecord{};
+}
+
+Vote ProtocolOperations::own_vote() {
+  const step_protocol::ControlBlock& block = *bench_.cell.control.block;
+  PassState& pass = bench_.pass;
+  Vote vote;
+  vote.generation = pass.generation;
+  vote.step = pass.step;
+  for (double loss : pass.row_loss) vote.loss_sum += loss;
+  vote.loss_tokens = pass.loss_tokens;
+  vote.norm_squared = pass.norm_squared;
+  vote.norm_squared.normalise();
+  vote.non_finite = !std::isfinite(vote.loss_sum) || pass.norm_squared.non_finite > 0;
+  vote.snapshot_idle = !step_protocol::is_armed(block.snapshot.load(std::memory_order_acquire));
+  vote.stop_request = block.stop_request.load(std::memory_order_acquire);
+  vote.snapshot_request = block.snapshot_request.load(std::memory_order_acquire);
+  vote.served_request = block.served_request.load(std::memory_order_acquire);
+  vote.previous_record = previous_record().checksum;
+  return vote;
+}
+
+void ProtocolOperations::vote() {
+  PassState& pass = bench_.pass;
+  collectives::Communicator& control = bench_.communicators.control();
+  Vote own = own_vote();
+  pass.votes.resize(static_cast<std::size_t>(control.size()));
+  std::vector<std::size_t> offsets(pass.votes.size() + 1);
+  for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = i * sizeof(Vote);
+  bench_.surroundings.wait(
+      control.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(pass.votes)), offsets));
+  bench_.surroundings.wait(control.all_reduce(pass.expert_counts));
+}
+
+void ProtocolOperations::vote_on_validation() {
+  struct Share {
+    double loss_sum = 0;
+    std::uint64_t loss_tokens = 0;
+  };
+  PassState& pass = bench_.pass;
+  collectives::Communicator& control = bench_.communicators.control();
+  Share own{0, pass.batches->own_loss_tokens(pass.slot)};
+  for (double loss : pass.row_loss) own.loss_sum += loss;
+  std::vector<Share> shares(static_cast<std::size_t>(control.size()));
+  std::vector<std::size_t> offsets(shares.size() + 1);
+  for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = i * sizeof(Share);
+  bench_.surroundings.wait(
+      control.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(shares)), offsets));
+  Share all;
+  for (const Share& share : shares) {
+    all.loss_sum += share.loss_sum;
+    all.loss_tokens += share.loss_tokens;
+  }
+  if (all.loss_tokens == 0)
+    fail("The held-out rows have no token to predict: pack the dataset with a larger validation_fraction");
+  pass.loss_tokens = all.loss_tokens;
+  pass.loss = all.loss_sum / static_cast<double>(all.loss_tokens);
+}
+
+void publish(const service::Control& control, const DecisionRecord& record,
+             std::span<const std::int64_t> expert_counts) {
+  std::copy(expert_counts.begin(), expert_counts.end(), control.expert_counts.begin());
+  control.block->record_of(record.step) = record;
+  os::store_and_wake(control.block->decided_step, record.step);
+}
+
+void ProtocolOperations::decide() {
+  PassState& pass = bench_.pass;
+  if (bench_.surroundings.interrupted()) throw Interrupted("the attempt ended before its decision");
+  DecisionRecord record = step_protocol::decide(pass.votes, previous_record(), pass.policy);
+  record.counts_hash = hash64(std::as_bytes(std::span(pass.expert_counts)));
+  record.checksum = record.compute_checksum();
+  publish(bench_.cell.control, record, pass.expert_counts);
+  pass.record = record;
+  if (record.snapshot_after == 0) return;
+  std::uint64_t served = 0;
+  for (const Vote& vote : pass.votes) served = std::max(served, vote.snapshot_request);
+  bench_.cell.control.block->served_request.store(served, std::memory_order_release);
+}
+
+}  // namespace ganymede::worker

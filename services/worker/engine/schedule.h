@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+#include "common/config/config.h"
+#include "common/step_protocol/worker_machine.h"
+
+namespace ganymede::worker {
+
+/// Learning rate of a step (1 for the first): linear warm-up over warmup_steps, then constant, or a cosine down to
+/// lr · min_lr_ratio at decay_steps (run.steps when 0), and that value from there on.
+double learning_rate(const config::Config& config, std::uint64_t step);
+
+/// What the configuration says about a step.
+step_protocol::StepPolicy policy_of(const config::Config& config, std::uint64_t step, std::uint64_t load_step,
+                                    std::uint64_t optimizer_hash);
+
+}  // namespace ganymede::worker

@@ -1,0 +1,85 @@
+#include "services/worker/engine/transfer_operations.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/base/error.h"
+
+namespace ganymede::worker {
+
+using plan::BufferKind;
+using plan::Operation;
+using plan::OperationKind;
+
+void TransferOperations::install(OperationTable& table) {
+  table[OperationKind::gather] = [this](const Operation& o, int) { gather(o); };
+  table[OperationKind::reduce] = [this](const Operation& o, int) { reduce(o); };
+  table[OperationKind::offload] = [this](const Operation& o, int) { copy_to_arena(o); };
+  table[OperationKind::prefetch] = [this](const Operation& o, int) { copy_from_arena(o); };
+}
+
+std::byte* TransferOperations::place(int buffer) const {
+  const plan::Buffer& b = plan_.buffers[buffer];
+  return (b.kind == BufferKind::arena ? bench_.cell.arena.data() : bench_.pool) + b.offset;
+}
+
+void TransferOperations::gather(const Operation& operation) {
+  const placement::Bucket& bucket = bench_.placement.buckets[operation.bucket];
+  std::uint64_t wanted = bench_.pass.parameters_of;
+  bench_.surroundings.wait(
+      WaitKind::update, bench_.cell.control.working_copy_ready[operation.bucket],
+      [wanted](std::uint64_t value) { return value == wanted; }, "the working copy of a bucket");
+  if (plan::in_place(bucket)) return;
+  auto element = static_cast<std::size_t>(at::elementSize(scalar_type(bench_.config.wire.gather)));
+  std::vector<std::size_t> offsets;
+  for (std::int64_t cut : bucket.cut) offsets.push_back(static_cast<std::size_t>(cut) * element);
+  std::byte* all = place(find_buffer(plan_, operation, BufferKind::parameters, operation.bucket, -1));
+  auto mine = bench_.cell.working.subspan(static_cast<std::size_t>(bucket.shard_offset) * element,
+                                          static_cast<std::size_t>(bucket.shard_elements()) * element);
+  bench_.surroundings.wait(bench_.communicators.gather(bucket).all_gather(mine, {all, offsets.back()}, offsets));
+}
+
+void sum_in_order(std::span<const float> parts, std::span<float> sum) {
+  constexpr std::size_t block = 4096;  // elements: the sums of a block stay in the first cache
+  for (std::size_t begin = 0; begin < sum.size(); begin += block) {
+    std::size_t count = std::min(block, sum.size() - begin);
+    float* out = sum.data() + begin;
+    std::memcpy(out, parts.data() + begin, count * sizeof(float));
+    for (std::size_t part = sum.size(); part < parts.size(); part += sum.size()) {
+      const float* in = parts.data() + part + begin;
+      for (std::size_t i = 0; i < count; ++i) out[i] += in[i];
+    }
+  }
+}
+
+void TransferOperations::reduce(const Operation& operation) {
+  const placement::Bucket& bucket = bench_.placement.buckets[operation.bucket];
+  if (plan::in_place(bucket)) return;
+  std::vector<std::size_t> send, receive;
+  auto shard_bytes = static_cast<std::size_t>(bucket.shard_elements()) * sizeof(float);
+  for (std::size_t i = 0; i < bucket.cut.size(); ++i) {
+    send.push_back(static_cast<std::size_t>(bucket.cut[i]) * sizeof(float));
+    receive.push_back(i * shard_bytes);
+  }
+  const std::byte* whole = place(find_buffer(plan_, operation, BufferKind::gradients, operation.bucket, -1));
+  std::byte* parts = place(find_buffer(plan_, operation, BufferKind::exchange, operation.bucket, -1));
+  bench_.surroundings.wait(
+      bench_.communicators.reduce(bucket).all_to_all({whole, send.back()}, send, {parts, receive.back()}, receive));
+  auto elements = static_cast<std::size_t>(bucket.shard_elements());
+  sum_in_order({reinterpret_cast<const float*>(parts), elements * bucket.group.size()},
+               bench_.cell.gradients.subspan(static_cast<std::size_t>(bucket.shard_offset), elements));
+}
+
+void TransferOperations::copy_to_arena(const Operation& operation) {
+  int from = find_buffer(plan_, operation, BufferKind::saved_input, -1, operation.layer);
+  int to = find_buffer(plan_, operation, BufferKind::arena, -1, operation.layer);
+  std::memcpy(place(to), place(from), static_cast<std::size_t>(operation.bytes));
+}
+
+void TransferOperations::copy_from_arena(const Operation& operation) {
+  int from = find_buffer(plan_, operation, BufferKind::arena, -1, operation.layer);
+  int to = find_buffer(plan_, operation, BufferKind::saved_input, -1, operation.layer);
+  std::memcpy(place(to), place(from), static_cast<std::size_t>(operation.bytes));
+}
+
+}  // namespace ganymede::worker

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/base/exact_sum.h"
+#include "common/plan/plan.h"
+#include "common/step_protocol/worker_machine.h"
+#include "services/worker/engine/cell.h"
+#include "services/worker/engine/communicators.h"
+#include "services/worker/engine/expert_exchange.h"
+#include "services/worker/engine/surroundings.h"
+
+/// What the operations of one engine work on. Which operation may touch what, and when, follows from the plan's
+/// dependencies; nothing here is locked.
+namespace ganymede::worker {
+
+/// The pass that is under way. Set by the engine before it runs the plan, filled by the operations.
+struct PassState {
+  std::uint64_t generation = 0;
+  std::uint64_t step = 0;
+  std::uint64_t parameters_of = 0;  // step whose working copy is gathered
+  Batches* batches = nullptr;
+  int slot = 0;
+  step_protocol::StepPolicy policy;
+
+  std::vector<model::Row> rows;
+  std::uint64_t loss_tokens = 0;            // of the whole pass, all ranks
+  std::vector<double> row_loss;             // sums over the loss tokens of each row
+  ExactSum norm_squared;                    // of this rank's gradient shards
+  std::vector<std::int64_t> expert_counts;  // [MoE layers · experts]
+  std::vector<step_protocol::Vote> votes;
+  step_protocol::DecisionRecord record;
+  double loss = 0;  // validation: mean over all ranks
+};
+
+struct Workbench {
+  const config::Config& config;
+  const placement::Placement& placement;
+  const model_spec::ModelSpec& spec;
+  Cell cell;
+  Surroundings& surroundings;
+  Communicators& communicators;
+  std::byte* pool;
+  model::RotaryTables& rotary;
+  GroupExchange& exchange;
+  PassState pass;
+};
+
+/// The buffer of this kind that the operation takes, uses or frees, for a bucket or a layer (-1: any); -1: none.
+int find_buffer(const plan::StepPlan& plan, const plan::Operation& operation, plan::BufferKind kind, int bucket,
+                int layer);
+
+/// Index of the first count of a layer in `expert_counts`; -1 for a dense layer.
+std::int64_t first_count(const model_spec::ModelSpec& spec, int layer);
+
+at::ScalarType scalar_type(config::Dtype dtype);
+
+}  // namespace ganymede::worker
