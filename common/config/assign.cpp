@@ -77,8 +77,8 @@ struct Assignment {
     auto found = std::find(choice.names.begin(), choice.names.end(), *v);
     if (found == choice.names.end()) {
       std::string near = nearest(*v, choice.names);
-      fail_usage("{}: key '{}' is \"{}\", but has to be {}{}.", where, field.key, *v, wanted,
-                 near.empty() || choice.names.size() == 1 ? "" : fmt::format("; did you mean \"{}\"?", near));
+      fail_usage("{}: key '{}' is \"{}\", but has to be {}{}", where, field.key, *v, wanted,
+                 near.empty() || choice.names.size() == 1 ? "." : fmt::format("; did you mean \"{}\"?", near));
     }
     choice.set(static_cast<std::size_t>(found - choice.names.begin()));
   }

@@ -1,0 +1,76 @@
+#include "tests/unit/config/recipe_file.h"
+
+namespace ganymede::config {
+namespace {
+
+using CrossCheck = RecipeFile;
+
+struct Case {
+  std::string text;
+  std::string error;
+};
+
+TEST_F(CrossCheck, KeysThatDoNotGoTogetherAreNamed) {
+  const Case cases[] = {
+      {"model.heads = 6\nmodel.kv_heads_global = 4",
+       "recipe.toml:2: key 'model.kv_heads_global' is 4, which does not divide 'model.heads' = 6."},
+      {"model.kv_heads_sliding = 3",
+       "recipe.toml:1: key 'model.kv_heads_sliding' is 3, which does not divide 'model.heads' = 4."},
+      {"model.top_k = 9", "recipe.toml:1: key 'model.top_k' is 9, more than the 8 experts of a layer."},
+      {"model.dense_layers = 3", "recipe.toml:1: key 'model.dense_layers' is 3, more than the 2 layers of the model."},
+      {"parallel.replicas = 2", "recipe.toml:1: key 'parallel.replicas' is 2; only 1 is possible in this version."},
+      {"parallel.ranks = 4\nparallel.expert_group = 3",
+       "recipe.toml:2: key 'parallel.expert_group' is 3, which does not divide 'parallel.ranks' = 4."},
+      {"parallel.ranks = 3\nparallel.expert_group = 3\ndata.rows_per_step = 3",
+       "recipe.toml:2: key 'parallel.expert_group' is 3, which does not divide 'model.experts' = 8."},
+      {"parallel.ranks = 4\nparallel.expert_group = 4\ntopology.ranks_per_node = 2",
+       "recipe.toml:2: key 'parallel.expert_group' is 4, which does not divide 'topology.ranks_per_node' = 2."},
+      {"parallel.ranks = 4\ntopology.ranks_per_node = 3",
+       "recipe.toml:2: key 'topology.ranks_per_node' is 3, which does not divide 'parallel.ranks' = 4."},
+      {"parallel.ranks = 2\nparallel.expert_group = 2\nmodel.experts = 0",
+       "recipe.toml:2: key 'parallel.expert_group' is 2, but the model has no experts: leave it at 1."},
+      {"model.qk_dim = 4",
+       "recipe.toml: key 'model.rotary_fraction' is 0.334, which rotates no pair of the 4 dimensions of a head; make "
+       "it "
+       "0 for none, or at least 2 / model.qk_dim."},
+      {"optimizer.warmup_steps = 200",
+       "recipe.toml:1: key 'optimizer.warmup_steps' is 200, more than the 100 steps of the schedule (run.steps)."},
+      {"optimizer.decay_steps = 5",
+       "recipe.toml: key 'optimizer.warmup_steps' is 10, more than the 5 steps of the schedule "
+       "(optimizer.decay_steps)."},
+      {"run.name = \"a/b\"",
+       "recipe.toml:1: key 'run.name' is \"a/b\", which is not a name: no '/', no '.' at its start, not empty."},
+      {"optimizer.name = \"../x\"",
+       "recipe.toml:1: key 'optimizer.name' is \"../x\", which is not a name: no '/', no '.' at its start, not empty."},
+      {"model.vocabulary = 100",
+       "recipe.toml:1: key 'model.vocabulary' is 100, but the tokenizer \"bytes\" has 256 tokens."},
+      {"data.tokenizer = \"train:lots\"",
+       "recipe.toml:1: key 'data.tokenizer' is \"train:lots\"; after 'train:' comes the size of the vocabulary, 300 to "
+       "1000000."},
+      {"data.tokenizer = \"train:512\"",
+       "recipe.toml: key 'model.vocabulary' is 256, but data.tokenizer = \"train:512\" makes 512 tokens."},
+  };
+  for (const auto& c : cases) EXPECT_EQ(error_of(c.text), c.error) << c.text;
+}
+
+TEST_F(CrossCheck, RowsNameTheNearestNumberThatFits) {
+  auto nearest = [&](int rows, int ranks) {
+    std::string error =
+        error_of("data.rows_per_step = " + std::to_string(rows) + "\nparallel.ranks = " + std::to_string(ranks));
+    auto at = error.find("the nearest that fits is ");
+    return at == std::string::npos ? error : error.substr(at + 25);
+  };
+  EXPECT_EQ(nearest(7, 2), "6.");  // equally near: the smaller
+  EXPECT_EQ(nearest(11, 4), "12.");
+  EXPECT_EQ(nearest(1, 3), "3.");
+  EXPECT_EQ(nearest(9, 4), "8.");
+  EXPECT_EQ(nearest(12, 3), "no error");
+}
+
+TEST_F(CrossCheck, ModelsWithoutExpertsOrRotationAreFine) {
+  EXPECT_NO_THROW(load_text("model.experts = 0\nmodel.top_k = 2"));
+  EXPECT_NO_THROW(load_text("model.rotary_fraction = 0\nmodel.qk_dim = 1"));
+}
+
+}  // namespace
+}  // namespace ganymede::config
