@@ -1,0 +1,112 @@
+#include "launcher/cli/ctl.h"
+
+#include <unistd.h>
+
+#include "common/base/error.h"
+#include "common/msg/client.h"
+#include "common/service/run_directory.h"
+#include "launcher/cli/run_access.h"
+#include "launcher/cli/segments_view.h"
+#include "launcher/cli/status_view.h"
+
+namespace ganymede::cli {
+namespace {
+
+using flatbuffers::FlatBufferBuilder;
+using msg::Message;
+
+constexpr double answer_seconds = 15;
+
+struct CtlOptions {
+  std::string run, service;
+  int rank = 0;
+  bool json = false, now = false;
+};
+
+Message ask(const msg::Client::Fill& fill) {
+  msg::Client client(fmt::format("ipc://{}", service::launcher_socket), fmt::format("ctl.{}", getpid()), 0);
+  return client.call(fill, Deadline::after_seconds(answer_seconds));
+}
+
+void require_alive(const std::string& run) {
+  enter_run(run);
+  if (!run_is_alive()) fail("No job runs in {}.", run);
+}
+
+/// Asks for the status and shows it.
+void show_status(std::string (*show)(const fbs::Status&)) {
+  Message reply = ask([](FlatBufferBuilder& builder) { return Message::body(fbs::CreateStatusRequest(builder)); });
+  const auto* status = reply.as<fbs::Status>();
+  if (!status) fail("The launcher's answer is not a status: are the programs of one build?");
+  fmt::print("{}\n", show(*status));
+}
+
+void status(const CtlOptions& options) {
+  enter_run(options.run);
+  if (run_is_alive()) return show_status(options.json ? status_json : status_text);
+  fmt::print("{}\n", options.json ? stopped_json() : stopped_text());
+}
+
+void where(const CtlOptions& options) {
+  require_alive(options.run);
+  show_status(options.json ? where_json : where_text);
+}
+
+void segments(const CtlOptions& options) {
+  require_alive(options.run);
+  fmt::print("{}\n", options.json ? segments_json() : segments_text());
+}
+
+void stop(const CtlOptions& options) {
+  require_alive(options.run);
+  ask([&](FlatBufferBuilder& builder) { return Message::body(fbs::CreateStopRequest(builder, options.now)); });
+  fmt::print("{}\n",
+             options.now ? "the run is stopped at once" : "the run stops after its current step and a checkpoint");
+}
+
+void checkpoint(const CtlOptions& options) {
+  require_alive(options.run);
+  ask([](FlatBufferBuilder& builder) { return Message::body(fbs::CreateCheckpointRequest(builder)); });
+  fmt::print("a checkpoint is written after one of the next steps\n");
+}
+
+void restart(const CtlOptions& options) {
+  require_alive(options.run);
+  fbs::ServiceKind kind{};
+  for (auto one :
+       {fbs::ServiceKind::worker, fbs::ServiceKind::optimizer, fbs::ServiceKind::data, fbs::ServiceKind::checkpoint})
+    if (options.service == fbs::EnumNameServiceKind(one)) kind = one;
+  ask([&](FlatBufferBuilder& builder) {
+    return Message::body(fbs::CreateRestartRequest(builder, kind, options.rank));
+  });
+  fmt::print("the {} of rank {} is started again\n", options.service, options.rank);
+}
+
+}  // namespace
+
+void add_ctl(CLI::App& app) {
+  auto options = std::make_shared<CtlOptions>();
+  CLI::App* ctl = app.add_subcommand("ctl", "look at a running job and control it: ganymede ctl RUN COMMAND");
+  ctl->add_option("RUN", options->run, "run directory")->required();
+  ctl->require_subcommand(1);
+  auto add = [&](const char* name, const char* help, void (*call)(const CtlOptions&)) {
+    CLI::App* command = ctl->add_subcommand(name, help);
+    command->callback([options, call] { call(*options); });
+    return command;
+  };
+  auto add_json = [&](CLI::App* command) { command->add_flag("--json", options->json, "for a program to read"); };
+  add_json(add("status", "state, step, services with process ids", status));
+  add_json(add("where", "what every service does now and for how long, and who is waited for", where));
+  add_json(add("segments", "the shared memory of the run and every tensor in it", segments));
+  CLI::App* stopping =
+      add("stop", "stop after the current step with a checkpoint; the same train command goes on", stop);
+  stopping->add_flag("--now", options->now, "at once, without a checkpoint");
+  add("checkpoint", "write a checkpoint soon", checkpoint);
+  CLI::App* restarting = add("restart", "kill one service; its replacement goes on", restart);
+  restarting->add_option("SERVICE", options->service, "worker, optimizer, data or checkpoint")
+      ->required()
+      ->check(CLI::IsMember({"worker", "optimizer", "data", "checkpoint"}));
+  restarting->add_option("--rank", options->rank, "rank of the cell")->check(CLI::NonNegativeNumber);
+}
+
+}  // namespace ganymede::cli

@@ -1,0 +1,74 @@
+#include "launcher/cli/program.h"
+
+#include <csignal>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "launcher/cli/ctl.h"
+#include "launcher/cli/doctor.h"
+#include "launcher/cli/siblings.h"
+#include "launcher/cli/train.h"
+
+namespace ganymede::cli {
+namespace {
+
+/// Commands that another program carries out, with its name and the arguments that come first.
+const std::map<std::string, std::vector<std::string>> dispatched = {
+    {"data", {"ganymede-data"}},
+    {"checkpoint", {"ganymede-checkpoint"}},
+    {"eval", {"ganymede-worker", "eval"}},
+    {"generate", {"ganymede-worker", "generate"}},
+};
+
+[[noreturn]] void dispatch(const std::vector<std::string>& target, int argc, char** argv) {
+  std::vector<std::string> arguments = target;
+  arguments[0] = sibling(target[0]);
+  arguments.insert(arguments.end(), argv + 2, argv + argc);
+  if (target[0] == "ganymede-worker") prepare_environment_for_torch();
+  become(arguments);
+}
+
+int run(int argc, char** argv) {
+  if (argc > 1) {
+    auto target = dispatched.find(argv[1]);
+    if (target != dispatched.end()) dispatch(target->second, argc, argv);
+  }
+  CLI::App app("Ganymede pre-trains mixture-of-experts language models.", "ganymede");
+  app.require_subcommand(1);
+  add_train(app);
+  app.add_subcommand("data", "pack text into a dataset, inspect one: ganymede data --help");
+  app.add_subcommand("checkpoint", "list and verify checkpoints: ganymede checkpoint --help");
+  app.add_subcommand("eval", "loss of a checkpoint on a dataset: ganymede eval --help");
+  app.add_subcommand("generate", "continue a text with a checkpoint: ganymede generate --help");
+  add_ctl(app);
+  add_doctor(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForAllHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    fail_usage("{} (see `ganymede --help`).", error.what());
+  }
+  return static_cast<int>(ExitCode::done);
+}
+
+}  // namespace
+
+int program(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return run(argc, argv);
+  } catch (const Error& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return static_cast<int>(ExitCode::failed);
+  }
+}
+
+}  // namespace ganymede::cli

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/config/config.h"
+
+namespace ganymede::cli {
+
+/// The programs of a run work in its run directory. So every path of a recipe that is relative to `folder` (where the
+/// person works) becomes absolute, as settings "key=value" that come after all others.
+std::vector<std::string> absolute_paths(const config::Config& config, const std::string& folder);
+
+/// "runs/<file stem>", or the run directory itself when the recipe is its config.toml.
+std::string default_run(const std::string& recipe);
+
+}  // namespace ganymede::cli

@@ -1,0 +1,36 @@
+#include "launcher/cli/siblings.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "common/base/error.h"
+#include "common/os/process.h"
+
+namespace ganymede::cli {
+
+std::string sibling(const std::string& name) {
+  std::string path = os::program_folder() + "/" + name;
+  if (access(path.c_str(), X_OK) != 0)
+    fail("Program {} is missing: build it (`./bootstrap`, or `cmake --build` in the build folder).", path);
+  return path;
+}
+
+void become(const std::vector<std::string>& arguments) {
+  std::vector<char*> pointers;
+  for (const std::string& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
+  pointers.push_back(nullptr);
+  std::signal(SIGPIPE, SIG_DFL);
+  execv(pointers[0], pointers.data());
+  fail("{} cannot be started: {}.", arguments[0], std::strerror(errno));
+}
+
+void prepare_environment_for_torch() {
+  // The wheel's allocator leaks with transparent huge pages.
+  setenv("MIMALLOC_ALLOW_THP", "0", 1);
+}
+
+}  // namespace ganymede::cli

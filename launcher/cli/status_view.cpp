@@ -1,0 +1,159 @@
+#include "launcher/cli/status_view.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "common/base/text.h"
+#include "common/config/config.h"
+#include "common/service/run_directory.h"
+#include "launcher/supervisor/last_metrics.h"
+
+namespace ganymede::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string dump(const ordered_json& object) {
+  return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+/// JSON has no NaN.
+ordered_json number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(); }
+
+const char* name_of(fbs::ServiceKind kind) { return fbs::EnumNameServiceKind(kind); }
+
+ordered_json service_json(const fbs::ServiceStatus& service) {
+  return {{"pid", service.pid()},
+          {"state", service.state()->str()},
+          {"restarts", service.restarts()},
+          {"detail", service.detail()->str()},
+          {"operation", service.operation()->str()},
+          {"age_seconds", number(service.age_seconds())}};
+}
+
+ordered_json cell_json(const fbs::CellStatus& cell) {
+  ordered_json services = ordered_json::object();
+  for (const auto* service : *cell.services()) services[name_of(service->service())] = service_json(*service);
+  return {{"rank", cell.rank()}, {"node", cell.node()}, {"services", services}};
+}
+
+/// Whether a worker's operation is one that ends only when other ranks take part.
+bool communicates(const fbs::ServiceStatus& worker) {
+  std::string operation = worker.operation()->str();
+  for (const char* start : {"gather", "reduce", "vote", "decide"})
+    if (operation.starts_with(start)) return true;
+  return false;
+}
+
+struct StoppedRun {
+  std::uint64_t step = 0;
+  std::int64_t steps = 0;
+  std::int64_t checkpoint = -1;
+};
+
+StoppedRun read_stopped() {
+  StoppedRun run;
+  if (auto last = launcher::read_last_metrics(service::metrics_file)) run.step = last->step;
+  if (std::filesystem::exists(service::config_file)) run.steps = config::load(service::config_file, {}).run.steps;
+  auto manifests = service::read_manifests(service::checkpoint_folder);
+  if (!manifests.empty()) run.checkpoint = static_cast<std::int64_t>(manifests.back().step);
+  return run;
+}
+
+std::string current_folder() { return std::filesystem::current_path().string(); }
+
+std::string checkpoint_text(std::int64_t step) {
+  return step < 0 ? "no checkpoint yet" : fmt::format("last checkpoint: step {}", step);
+}
+
+}  // namespace
+
+std::string status_json(const fbs::Status& status) {
+  ordered_json object = {{"run", status.run()->str()},
+                         {"step", status.step()},
+                         {"steps", status.steps()},
+                         {"generation", status.generation()},
+                         {"state", status.state()->str()},
+                         {"loss", number(status.loss())},
+                         {"tokens_per_second", number(status.tokens_per_second())},
+                         {"last_checkpoint", status.last_checkpoint()}};
+  object["cells"] = ordered_json::array();
+  for (const auto* cell : *status.cells()) object["cells"].push_back(cell_json(*cell));
+  object["launchers"] = ordered_json::array();
+  for (const auto* launcher : *status.launchers())
+    object["launchers"].push_back(
+        {{"node", launcher->node()}, {"pid", launcher->pid()}, {"keeper_pid", launcher->keeper_pid()}});
+  return dump(object);
+}
+
+std::string status_text(const fbs::Status& status) {
+  std::string text =
+      fmt::format("{}: {} at step {}/{}, generation {}, loss {:.4f}, {} tok/s, {}\n", status.run()->str(),
+                  status.state()->str(), status.step(), status.steps(), status.generation(), status.loss(),
+                  with_commas(std::llround(status.tokens_per_second())), checkpoint_text(status.last_checkpoint()));
+  text +=
+      fmt::format("{:>4}  {:<10}  {:>8}  {:<10}  {:>8}  {}", "rank", "service", "process", "state", "restarts", "does");
+  for (const auto* cell : *status.cells())
+    for (const auto* service : *cell->services())
+      text += fmt::format("\n{:>4}  {:<10}  {:>8}  {:<10}  {:>8}  {}", cell->rank(), name_of(service->service()),
+                          service->pid(), service->state()->str(), service->restarts(), service->operation()->str());
+  return text;
+}
+
+int awaited_rank(const fbs::Status& status) {
+  int awaited = -1, waiting = 0;
+  for (const auto* cell : *status.cells()) {
+    for (const auto* service : *cell->services()) {
+      if (service->service() != fbs::ServiceKind::worker) continue;
+      if (communicates(*service)) {
+        ++waiting;
+      } else if (awaited == -1) {
+        awaited = cell->rank();
+      } else {
+        return -1;
+      }
+    }
+  }
+  return waiting > 0 ? awaited : -1;
+}
+
+std::string where_text(const fbs::Status& status) {
+  std::string text = fmt::format("{} at step {}/{}, generation {}", status.state()->str(), status.step(),
+                                 status.steps(), status.generation());
+  for (const auto* cell : *status.cells())
+    for (const auto* service : *cell->services())
+      text += fmt::format("\nrank {:<4}  {:<10}  {:<10}  {} for {}", cell->rank(), name_of(service->service()),
+                          service->state()->str(), service->operation()->str(), human_seconds(service->age_seconds()));
+  if (int rank = awaited_rank(status); rank >= 0) text += fmt::format("\neveryone waits for rank {}", rank);
+  return text;
+}
+
+std::string where_json(const fbs::Status& status) {
+  ordered_json object = ordered_json::parse(status_json(status));
+  int rank = awaited_rank(status);
+  object["awaited_rank"] = rank >= 0 ? ordered_json(rank) : ordered_json();
+  return dump(object);
+}
+
+std::string stopped_json() {
+  StoppedRun run = read_stopped();
+  return dump({{"run", current_folder()},
+               {"step", run.step},
+               {"steps", run.steps},
+               {"generation", 0},
+               {"state", "stopped"},
+               {"last_checkpoint", run.checkpoint},
+               {"cells", ordered_json::array()},
+               {"launchers", ordered_json::array()}});
+}
+
+std::string stopped_text() {
+  StoppedRun run = read_stopped();
+  return fmt::format("{}: stopped at step {}/{}, {}", current_folder(), run.step, run.steps,
+                     checkpoint_text(run.checkpoint));
+}
+
+}  // namespace ganymede::cli
