@@ -1,0 +1,157 @@
+#include "tests/unit/engine/test_cell.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "common/base/error.h"
+#include "common/base/random.h"
+#include "common/os/fd.h"
+#include "common/os/futex.h"
+#include "common/shm/layouts.h"
+
+namespace ganymede::worker {
+
+config::Config tiny_config() {
+  config::Config config;
+  config.model.vocabulary = 32;
+  config.model.hidden = 32;
+  config.model.layers = 3;
+  config.model.heads = 2;
+  config.model.kv_heads_sliding = 1;
+  config.model.qk_dim = 16;
+  config.model.v_dim = 16;
+  config.model.window = 8;
+  config.model.ffn = 48;
+  config.model.experts = 4;
+  config.model.expert_ffn = 16;
+  config.data.seq_len = 24;
+  config.data.rows_per_step = 12;
+  config.compute.loss_chunk = 10;
+  config.optimizer.lr = 1e-2;
+  config.optimizer.warmup_steps = 2;
+  config.optimizer.clip_norm = 1;
+  config.validation.rows = 5;
+  config.validation.every_steps = 1;
+  config.run.steps = 1000;
+  config.launch.collective_timeout_seconds = 20;
+  return config;
+}
+
+TestCell::TestCell(const config::Config& config, int rank)
+    : config_(config), placement_(placement::build(config, rank)) {
+  for (const shm::Layout& layout : shm::cell_layouts(config_, placement_, slots_)) {
+    os::Fd fd(::memfd_create(layout.name.c_str(), MFD_CLOEXEC));
+    GANYMEDE_CHECK(fd && ::ftruncate(fd.get(), static_cast<off_t>(layout.size)) == 0, "no memory for {}", layout.name);
+    segments_[layout.name] = std::make_unique<shm::Segment>(shm::Segment::create(fd.get(), layout, job()));
+  }
+  control_ = service::control_of(segment("control"));
+  for (auto& word : segment("batches").span<step_protocol::Word>("words")) word = step_protocol::never;
+  for (const placement::OwnedRange& range : placement_.owned) {
+    for (std::int64_t i = 0; i < range.count; ++i) {
+      master()[range.shard_offset + i] =
+          model_spec::initial_value(placement_.parameters[range.parameter], config_.run.seed, range.first + i);
+    }
+  }
+  publish_working_copy(0);
+}
+
+std::unique_ptr<msg::Client> TestCell::launcher_client() { fail("a test cell has no launcher"); }
+
+void TestCell::at(std::uint64_t, std::uint64_t, const char*) { ++control_.services[0].progress; }
+
+bool TestCell::wait(const step_protocol::Word& word, const std::function<bool(std::uint64_t)>& ready,
+                    const std::function<bool()>& give_up, Deadline deadline, const char* what) {
+  while (true) {
+    std::uint64_t seen = word.load();
+    if (ready(seen)) return true;
+    if (give_up && give_up()) return false;
+    if (deadline.passed()) fail("{} did not come", what);
+    os::wait_while_equal(word, seen, Deadline::after(std::chrono::milliseconds(5)));
+  }
+}
+
+/// Counting text: each document goes up by a step of its own, so the next token can be learned.
+void TestCell::fill_row(const std::string& prefix, std::size_t place, std::uint64_t row) {
+  shm::Segment& batches = segment("batches");
+  auto length = static_cast<std::size_t>(config_.data.seq_len);
+  auto tokens = batches.span<std::int32_t>(prefix + "tokens").subspan(place * length, length);
+  auto targets = batches.span<std::int32_t>(prefix + "targets").subspan(place * length, length);
+  auto documents = batches.span<std::int32_t>(prefix + "documents").subspan(place * length, length);
+  std::size_t cut = 5 + row % 13;
+  for (std::size_t i = 0; i < length; ++i) {
+    documents[i] = i < cut ? 0 : 1;
+    std::uint64_t stride = 1 + (row + static_cast<std::uint64_t>(documents[i])) % 3;
+    tokens[i] =
+        static_cast<std::int32_t>((row * 7 + i * stride) % static_cast<std::uint64_t>(config_.model.vocabulary));
+  }
+  for (std::size_t i = 0; i < length; ++i) {
+    bool last = i + 1 == length || documents[i + 1] != documents[i];
+    targets[i] = last ? -1 : tokens[i + 1];
+  }
+}
+
+void TestCell::serve(std::uint64_t step) {
+  placement::RowRange rows = placement::rows_of(config_, rank());
+  std::size_t slot = step % static_cast<std::size_t>(config_.data.slots);
+  for (int r = 0; r < rows.count; ++r) {
+    std::uint64_t row = (step - 1) * static_cast<std::uint64_t>(config_.data.rows_per_step) + rows.first + r;
+    fill_row("", slot * rows.count + r, row);
+  }
+  auto all = static_cast<std::uint64_t>(config_.data.rows_per_step) * (config_.data.seq_len - 2);
+  segment("batches").span<std::uint64_t>("header")[slot * 8] = step;
+  segment("batches").span<std::uint64_t>("header")[slot * 8 + 1] = all;
+  os::store_and_wake(segment("batches").span<step_protocol::Word>("words")[slot], step);
+}
+
+void TestCell::serve_validation() {
+  int rows = shm::validation_rows(config_);
+  for (int r = 0; r < rows; ++r) {
+    std::uint64_t row = static_cast<std::uint64_t>(rank() * rows + r);
+    fill_row("validation_", r, 1000000 + row);
+    if (static_cast<int>(row) < config_.validation.rows) continue;
+    auto length = static_cast<std::size_t>(config_.data.seq_len);
+    auto targets = segment("batches").span<std::int32_t>("validation_targets").subspan(r * length, length);
+    std::fill(targets.begin(), targets.end(), -1);  // padding of the last rank
+  }
+  segment("batches").span<step_protocol::Word>("validation_words")[0] = 0;
+}
+
+void TestCell::publish_working_copy(std::uint64_t step) {
+  auto working = segment("working").span<std::byte>("values");
+  if (config_.wire.gather == config::Dtype::fp32) {
+    std::memcpy(working.data(), master().data(), working.size());
+  } else {
+    auto* out = reinterpret_cast<std::uint16_t*>(working.data());
+    for (std::size_t i = 0; i < master().size(); ++i) {
+      std::uint32_t bits;
+      std::memcpy(&bits, &master()[i], 4);
+      out[i] = static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+    }
+  }
+  for (auto& word : control_.working_copy_ready) os::store_and_wake(word, step);
+}
+
+void TestCell::update(std::uint64_t step) {
+  const step_protocol::DecisionRecord& record = control_.block->record_of(step);
+  shm::Segment& state = segment("state.0");
+  auto m = state.span<float>("first_moment"), v = state.span<float>("second_moment");
+  double c1 = 1 - std::pow(record.beta1, static_cast<double>(step));
+  double c2 = 1 - std::pow(record.beta2, static_cast<double>(step));
+  for (const placement::OwnedRange& range : placement_.owned) {
+    if (record.apply == 0) break;
+    for (std::int64_t i = range.shard_offset; i < range.shard_offset + range.count; ++i) {
+      double g = static_cast<double>(gradients()[i]) * record.clip_factor;
+      m[i] = static_cast<float>(record.beta1 * m[i] + (1 - record.beta1) * g);
+      v[i] = static_cast<float>(record.beta2 * v[i] + (1 - record.beta2) * g * g);
+      master()[i] -= static_cast<float>(record.lr * (m[i] / c1) / (std::sqrt(v[i] / c2) + 1e-8));
+    }
+  }
+  control_.block->chunks_done = step * placement_.chunks.size();
+  publish_working_copy(step);
+}
+
+}  // namespace ganymede::worker

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/service/service.h"
+
+namespace ganymede::worker {
+
+/// The segments of one cell in this process, and the parts of the other services that a step needs: batches that are
+/// there at once and an AdamW update that a test calls.
+class TestCell : public service::Context {
+ public:
+  TestCell(const config::Config& config, int rank);
+
+  const config::Config& config() const override { return config_; }
+  const placement::Placement& placement() const override { return placement_; }
+  int rank() const override { return placement_.rank; }
+  std::uint64_t job() const override { return 1; }
+  service::Control& control() override { return control_; }
+  const std::vector<std::string>& slots() const override { return slots_; }
+  shm::Segment& segment(const std::string& name) override { return *segments_.at(name); }
+  std::unique_ptr<msg::Client> launcher_client() override;
+  bool finishing() const override { return false; }
+  void at(std::uint64_t operation, std::uint64_t bucket, const char* detail) override;
+  bool wait(const step_protocol::Word& word, const std::function<bool(std::uint64_t)>& ready,
+            const std::function<bool()>& give_up, Deadline deadline, const char* what) override;
+
+  /// Fills the batch slot of a step.
+  void serve(std::uint64_t step);
+  void serve_validation();
+  /// What the optimizer server does after a decision: AdamW with the record's factors, working copy, commit.
+  void update(std::uint64_t step);
+  /// fp32 values of every owned range, for comparisons between worlds: parameter name → (first element → values).
+  std::span<float> master() { return segment("master").span<float>("values"); }
+  std::span<float> gradients() { return segment("gradients").span<float>("values"); }
+  void publish_working_copy(std::uint64_t step);
+
+ private:
+  void fill_row(const std::string& prefix, std::size_t place, std::uint64_t row);
+
+  config::Config config_;
+  placement::Placement placement_;
+  std::vector<std::string> slots_ = {"first_moment", "second_moment"};
+  std::map<std::string, std::unique_ptr<shm::Segment>> segments_;
+  service::Control control_;
+};
+
+/// A configuration that trains in milliseconds: 3 layers (1 dense), 4 experts, 12 rows of 24 tokens.
+config::Config tiny_config();
+
+}  // namespace ganymede::worker

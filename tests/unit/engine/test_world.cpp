@@ -1,0 +1,90 @@
+#include "tests/unit/engine/test_world.h"
+
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <thread>
+
+namespace ganymede::worker {
+namespace {
+
+/// Runs `body(rank)` on a thread a rank; rethrows the first exception.
+void on_all(int ranks, const std::function<void(int)>& body) {
+  std::vector<std::thread> threads;
+  std::vector<std::exception_ptr> faults(static_cast<std::size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        body(rank);
+      } catch (...) {
+        faults[rank] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (auto& fault : faults) {
+    if (fault) std::rethrow_exception(fault);
+  }
+}
+
+}  // namespace
+
+double loss(const StepResult& result) {
+  return result.record.loss_sum / static_cast<double>(result.record.loss_tokens);
+}
+
+TestWorld::TestWorld(const config::Config& config) {
+  auto post = std::make_shared<ThreadPost>();
+  for (int rank = 0; rank < config.parallel.ranks; ++rank) {
+    Rank made;
+    made.cell = std::make_unique<TestCell>(config, rank);
+    made.cell->serve_validation();
+    made.communicators = std::make_unique<Communicators>(
+        made.cell->placement(), 20,
+        [&](const collectives::Group& group) { return make_thread_communicator(group, post); });
+    made.engine = std::make_unique<Engine>(*made.cell, *made.communicators, 1, 42);
+    ranks_.push_back(std::move(made));
+  }
+}
+
+StepResult TestWorld::step(std::uint64_t number) {
+  std::vector<StepResult> results(ranks_.size());
+  on_all(size(), [&](int rank) {
+    cell(rank).serve(number);
+    results[rank] = engine(rank).train(number);
+  });
+  for (Rank& rank : ranks_) rank.cell->update(number);
+  return results[0];
+}
+
+std::vector<double> TestWorld::losses(int steps) {
+  std::vector<double> found;
+  for (int s = 1; s <= steps; ++s) found.push_back(loss(step(s)));
+  return found;
+}
+
+double TestWorld::validate(std::uint64_t number) {
+  std::vector<double> found(ranks_.size());
+  on_all(size(), [&](int rank) { found[rank] = engine(rank).validate(number); });
+  return found[0];
+}
+
+std::map<std::string, std::vector<float>> TestWorld::whole(bool gradients) {
+  std::map<std::string, std::vector<float>> all;
+  for (Rank& rank : ranks_) {
+    const placement::Placement& placement = rank.cell->placement();
+    std::span<float> values = gradients ? rank.cell->gradients() : rank.cell->master();
+    for (const placement::OwnedRange& range : placement.owned) {
+      const auto& parameter = placement.parameters[range.parameter];
+      auto& whole = all[parameter.name];
+      whole.resize(static_cast<std::size_t>(parameter.elements()));
+      std::copy_n(values.begin() + range.shard_offset, range.count, whole.begin() + range.first);
+    }
+  }
+  return all;
+}
+
+std::map<std::string, std::vector<float>> TestWorld::parameters() { return whole(false); }
+std::map<std::string, std::vector<float>> TestWorld::gradients() { return whole(true); }
+
+}  // namespace ganymede::worker

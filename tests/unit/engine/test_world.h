@@ -1,0 +1,43 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "services/worker/engine/engine.h"
+#include "tests/unit/engine/test_cell.h"
+#include "tests/unit/engine/thread_communicator.h"
+
+namespace ganymede::worker {
+
+/// A world of ranks as threads of this process.
+class TestWorld {
+ public:
+  explicit TestWorld(const config::Config& config);
+
+  /// Trains one step on all ranks and applies it; the result of rank 0.
+  StepResult step(std::uint64_t number);
+  std::vector<double> losses(int steps);
+  double validate(std::uint64_t step);
+  /// All parameters whole, put together from the shards.
+  std::map<std::string, std::vector<float>> parameters();
+  std::map<std::string, std::vector<float>> gradients();
+
+  TestCell& cell(int rank) { return *ranks_.at(rank).cell; }
+  Engine& engine(int rank) { return *ranks_.at(rank).engine; }
+  int size() const { return static_cast<int>(ranks_.size()); }
+
+ private:
+  struct Rank {
+    std::unique_ptr<TestCell> cell;
+    std::unique_ptr<Communicators> communicators;
+    std::unique_ptr<Engine> engine;
+  };
+  std::map<std::string, std::vector<float>> whole(bool gradients);
+  std::vector<Rank> ranks_;
+};
+
+double loss(const StepResult& result);
+
+}  // namespace ganymede::worker
