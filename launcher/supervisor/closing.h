@@ -15,7 +15,7 @@ namespace ganymede::launcher {
 struct RunSummary {
   std::uint64_t step = 0, steps = 0;
   double loss = 0;
-  std::optional<double> validation_loss;
+  std::optional<double> validation_loss = {};
   double seconds = 0;  // of this launch
 };
 

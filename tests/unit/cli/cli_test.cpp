@@ -1,0 +1,138 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "common/base/error.h"
+#include "common/msg/message.h"
+#include "launcher/cli/doctor.h"
+#include "launcher/cli/recipe_paths.h"
+#include "launcher/cli/run_access.h"
+#include "launcher/cli/status_view.h"
+#include "tests/support/temporary_folder.h"
+
+namespace ganymede::cli {
+namespace {
+
+TEST(RecipePaths, RelativePathsAreThoseOfTheFolderOneWorksIn) {
+  config::Config config;
+  config.data.path = "runs/data";
+  config.data.sources = {"texts/a", "/usr/lib/python3*"};
+  config.data.tokenizer = "../t.model";
+  config.optimizer.plugin_folder = "plugins";
+  EXPECT_EQ(absolute_paths(config, "/home/u"),
+            (std::vector<std::string>{"data.path=\"/home/u/runs/data\"", "data.tokenizer=\"/home/t.model\"",
+                                      "optimizer.plugin_folder=\"/home/u/plugins\"",
+                                      "data.sources=[\"/home/u/texts/a\", \"/usr/lib/python3*\"]"}));
+}
+
+TEST(RecipePaths, TokenizersThatNameNoFileStay) {
+  config::Config config;
+  EXPECT_TRUE(absolute_paths(config, "/home/u").empty());
+  config.data.tokenizer = "train:8192";
+  EXPECT_TRUE(absolute_paths(config, "/home/u").empty());
+}
+
+TEST(RecipePaths, SettingsReadBackAsTheSamePaths) {
+  test::TemporaryFolder folder;
+  std::string recipe = folder.path() + "/r.toml";
+  std::ofstream(recipe) << "[data]\npath = \"a \\\"b\\\\c\"\nsources = [\"x y\", \"z\"]\n";
+  config::Config config = config::load(recipe, {});
+  config::Config absolute = config::load(recipe, absolute_paths(config, "/w"));
+  EXPECT_EQ(absolute.data.path, "/w/a \"b\\c");
+  EXPECT_EQ(absolute.data.sources, (std::vector<std::string>{"/w/x y", "/w/z"}));
+}
+
+TEST(RecipePaths, RunIsNamedAfterTheRecipeOrIsTheFolderOfItsConfig) {
+  EXPECT_EQ(default_run("configs/recipes/tiny.toml"), "runs/tiny");
+  test::TemporaryFolder folder;
+  std::string config = folder.path() + "/config.toml";
+  EXPECT_EQ(default_run(config), "runs/config");
+  std::ofstream(folder.path() + "/job.json") << "{}";
+  EXPECT_EQ(default_run(config), folder.path());
+}
+
+/// A status with one worker operation a rank.
+msg::Message status_of(const std::vector<std::string>& operations) {
+  return msg::Message::build(1, 1, [&](flatbuffers::FlatBufferBuilder& builder) {
+    std::vector<flatbuffers::Offset<fbs::CellStatus>> cells;
+    for (std::size_t rank = 0; rank < operations.size(); ++rank) {
+      std::vector<flatbuffers::Offset<fbs::ServiceStatus>> services = {
+          fbs::CreateServiceStatusDirect(builder, fbs::ServiceKind::worker, 100 + static_cast<int>(rank), "running", 2,
+                                         "", operations[rank].c_str(), 0.5)};
+      cells.push_back(fbs::CreateCellStatusDirect(builder, static_cast<int>(rank), 0, &services));
+    }
+    std::vector<flatbuffers::Offset<fbs::LauncherStatus>> launchers = {fbs::CreateLauncherStatus(builder, 0, 11, 10)};
+    return msg::Message::body(
+        fbs::CreateStatusDirect(builder, "/r", 7, 50, 3, "training", &cells, &launchers, 2.5, 1000, -1));
+  });
+}
+
+TEST(StatusView, JsonHasTheKeysThatScriptsRely) {
+  auto message = status_of({"forward"});
+  auto object = nlohmann::json::parse(status_json(*message.as<fbs::Status>()));
+  EXPECT_EQ(object["run"], "/r");
+  EXPECT_EQ(object["step"], 7);
+  EXPECT_EQ(object["generation"], 3);
+  EXPECT_EQ(object["state"], "training");
+  EXPECT_EQ(object["cells"][0]["rank"], 0);
+  EXPECT_EQ(object["cells"][0]["node"], 0);
+  EXPECT_EQ(object["cells"][0]["services"]["worker"]["pid"], 100);
+  EXPECT_EQ(object["cells"][0]["services"]["worker"]["state"], "running");
+  EXPECT_EQ(object["cells"][0]["services"]["worker"]["restarts"], 2);
+  EXPECT_EQ(object["launchers"], nlohmann::json::parse(R"([{"node":0,"pid":11,"keeper_pid":10}])"));
+}
+
+TEST(StatusView, FindsTheRankThatEveryoneWaitsFor) {
+  auto awaited = [](const std::vector<std::string>& operations) {
+    return awaited_rank(*status_of(operations).as<fbs::Status>());
+  };
+  EXPECT_EQ(awaited({"gather embed", "forward layer.1.dense", "vote"}), 1);
+  EXPECT_EQ(awaited({"gather embed", "gather embed"}), -1);
+  EXPECT_EQ(awaited({"forward", "backward", "gather head"}), -1);
+  EXPECT_EQ(awaited({"forward"}), -1);
+}
+
+/// Works in a run directory that nobody runs.
+class StoppedRun : public ::testing::Test {
+ protected:
+  StoppedRun() {
+    std::filesystem::create_directory(folder_.path() + "/ipc");
+    enter_run(folder_.path());
+  }
+  ~StoppedRun() override { std::filesystem::current_path(before_); }
+  std::filesystem::path before_ = std::filesystem::current_path();
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(StoppedRun, SaysStoppedWithItsLastStep) {
+  std::ofstream("metrics.jsonl") << "{\"step\": 41, \"loss\": 2.5}\n{\"step\": 42, \"loss\": 2.4}\n";
+  EXPECT_FALSE(run_is_alive());
+  auto object = nlohmann::json::parse(stopped_json());
+  EXPECT_EQ(object["state"], "stopped");
+  EXPECT_EQ(object["step"], 42);
+  EXPECT_TRUE(object["cells"].empty());
+  EXPECT_NE(stopped_text().find("stopped at step 42"), std::string::npos);
+}
+
+TEST(RunAccess, FolderThatIsNoRunDirectoryIsAUsageError) {
+  test::TemporaryFolder folder;
+  try {
+    enter_run(folder.path());
+    FAIL() << "it was entered";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+  }
+}
+
+TEST(Doctor, EveryFindingSaysSomething) {
+  for (const auto& finding : examine()) {
+    EXPECT_FALSE(finding.check.empty());
+    EXPECT_FALSE(finding.text.empty()) << finding.check;
+  }
+}
+
+}  // namespace
+}  // namespace ganymede::cli

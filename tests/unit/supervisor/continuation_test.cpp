@@ -1,0 +1,92 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+#include "launcher/supervisor/compatibility.h"
+
+namespace ganymede::launcher {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Compatibility, WhatMayChangeBetweenTwoStartsIsTaken) {
+  config::Config before, now;
+  now.run.steps = before.run.steps + 100;
+  now.parallel.ranks = 2;
+  now.checkpoint.every_steps = 7;
+  now.validation.every_steps = 3;
+  now.launch.restart_budget = 1;
+  now.optimizer.lr = 1e-4;
+  EXPECT_NO_THROW(check_compatible(before, now, "/r"));
+}
+
+struct Change {
+  const char* key;
+  void (*apply)(config::Config&);
+  const char* before;
+  const char* now;
+};
+
+class RefusedChange : public ::testing::TestWithParam<Change> {};
+
+TEST_P(RefusedChange, NamesKeyOldAndNewValue) {
+  config::Config before, now;
+  GetParam().apply(now);
+  try {
+    check_compatible(before, now, "/r/run");
+    FAIL() << GetParam().key << " was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    for (const char* part : {GetParam().key, GetParam().before, GetParam().now, "/r/run"})
+      EXPECT_THAT(error.what(), HasSubstr(part));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Compatibility, RefusedChange,
+    ::testing::Values(Change{"model.hidden", [](config::Config& c) { c.model.hidden = 80; }, "64", "80"},
+                      Change{"model.sinks", [](config::Config& c) { c.model.sinks = false; }, "true", "false"},
+                      Change{"run.seed", [](config::Config& c) { c.run.seed = 9; }, "1", "9"},
+                      Change{"data.path", [](config::Config& c) { c.data.path = "/d"; }, "\"\"", "\"/d\""},
+                      Change{"data.rows_per_step", [](config::Config& c) { c.data.rows_per_step = 8; }, "4", "8"},
+                      Change{"optimizer.name", [](config::Config& c) { c.optimizer.name = "muon"; }, "adamw", "muon"}));
+
+TEST(ThreadCounts, AreSharedBetweenTheRanksOfANode) {
+  config::Config config;
+  config.parallel.ranks = 3;
+  resolve_threads(config, nullptr, 8);
+  EXPECT_EQ(config.compute.threads, 2);
+  EXPECT_EQ(config.optimizer.threads, 2);
+}
+
+TEST(ThreadCounts, AreAtLeastOne) {
+  config::Config config;
+  config.parallel.ranks = 4;
+  resolve_threads(config, nullptr, 2);
+  EXPECT_EQ(config.compute.threads, 1);
+}
+
+TEST(ThreadCounts, OfAWorldOfTheSameSizeAreKept) {
+  config::Config before, now;
+  before.parallel.ranks = now.parallel.ranks = 2;
+  before.compute.threads = 5;
+  before.optimizer.threads = 3;
+  resolve_threads(now, &before, 64);
+  EXPECT_EQ(now.compute.threads, 5);
+  EXPECT_EQ(now.optimizer.threads, 3);
+  config::Config other;
+  other.parallel.ranks = 4;
+  resolve_threads(other, &before, 64);
+  EXPECT_EQ(other.compute.threads, 16);
+}
+
+TEST(ThreadCounts, GivenInTheRecipeWin) {
+  config::Config before, now;
+  before.compute.threads = 5;
+  now.compute.threads = 7;
+  resolve_threads(now, &before, 64);
+  EXPECT_EQ(now.compute.threads, 7);
+}
+
+}  // namespace
+}  // namespace ganymede::launcher

@@ -1,0 +1,170 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+
+#include "common/base/error.h"
+#include "launcher/supervisor/closing.h"
+#include "launcher/supervisor/host_budget.h"
+#include "launcher/supervisor/log_tail.h"
+#include "launcher/supervisor/step_line.h"
+#include "launcher/supervisor/terminal.h"
+
+namespace ganymede::launcher {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr double gib = 1024.0 * 1024 * 1024;
+
+TEST(StepLine, HasTheDesignsForm) {
+  StepFigures figures{.step = 120, .steps = 2000, .loss = 3.2812};
+  figures.grad_norm = 1.4567;
+  figures.lr = 3e-4;
+  figures.step_seconds = 0.8121;
+  figures.tokens_per_second = 5043.2;
+  figures.mfu = 0.412;
+  figures.memory = StepFigures::Memory{1.2 * gib, 2.0 * gib};
+  figures.imbalance = 1.07;
+  figures.eta_seconds = 25 * 60;
+  EXPECT_EQ(step_line(figures),
+            "step 120/2000 | loss 3.281 | norm 1.46 | lr 3.0e-4 | 812 ms | 5,043 tok/s | mfu 41% | mem 1.2/2.0 GiB | "
+            "imbalance 1.07 | eta 25 min");
+}
+
+TEST(StepLine, LeavesOutWhatIsNotKnownAndMarksASkippedStep) {
+  StepFigures figures{.step = 1, .steps = 2, .loss = std::nan(""), .skipped = true};
+  EXPECT_EQ(step_line(figures), "step 1/2 | loss nan | skipped");
+}
+
+TEST(StepLine, ExtremeFiguresStayReadable) {
+  StepFigures figures{.step = 1, .steps = 2, .loss = 5.5};
+  figures.lr = 0;
+  figures.mfu = 0.0041;
+  figures.step_seconds = 42;
+  EXPECT_EQ(step_line(figures), "step 1/2 | loss 5.500 | lr 0.0e0 | 42 s | mfu 0.4%");
+}
+
+HostBudget two_cells() {
+  HostBudget budget;
+  budget.cells = 2;
+  budget.rows = {{"control", 2u << 20}, {"master", 512u << 20}, {"worker process", 320u << 20}};
+  budget.available = 4ull << 30;
+  return budget;
+}
+
+TEST(HostBudget, TableIsAlignedAndSumsUp) {
+  std::string text = table(two_cells());
+  EXPECT_EQ(text,
+            "host memory       per cell     2 cells\n"
+            "control              2 MiB       4 MiB\n"
+            "master             512 MiB       1 GiB\n"
+            "worker process     320 MiB     640 MiB\n"
+            "needed             834 MiB    1.63 GiB\n"
+            "available                        4 GiB");
+}
+
+TEST(HostBudget, WhatFitsExactlyIsTaken) {
+  HostBudget budget = two_cells();
+  budget.available = budget.needed();
+  EXPECT_NO_THROW(require_fit(budget));
+  budget.available -= 1;
+  EXPECT_THROW(require_fit(budget), Error);
+}
+
+TEST(HostBudget, RefusalNamesNumbersTheLargestPartsAndTheWayOut) {
+  HostBudget budget = two_cells();
+  budget.available = 1u << 30;
+  budget.limited = true;
+  try {
+    require_fit(budget);
+    FAIL() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::failed);
+    for (const char* part : {"1.63 GiB", "834 MiB", "master 512 MiB", "worker process 320 MiB", "1 GiB",
+                             "launch.host_memory_limit_gib", "parallel.ranks"})
+      EXPECT_THAT(error.what(), HasSubstr(part));
+  }
+}
+
+TEST(ShellWord, QuotesWhatTheShellWouldChange) {
+  EXPECT_EQ(shell_word("runs/a-1.toml"), "runs/a-1.toml");
+  EXPECT_EQ(shell_word("def f(x): "), "'def f(x): '");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
+TEST(Closing, NamesTheCheckpointAndThreeCommands) {
+  config::Config config;
+  config.run.steps = 50;
+  config.sample.prompt = "def ";
+  Options options{.run = "/r/runs/tiny", .recipe = "/r/tiny.toml", .from = "", .settings = {}};
+  std::string done = closing_lines({.step = 50, .steps = 50, .loss = 2.5, .validation_loss = 2.25, .seconds = 60},
+                                   config, options, "/bin");
+  for (const char* part :
+       {"done at step 50/50", "validation loss 2.25", "/r/runs/tiny/checkpoint",
+        "/bin/ganymede generate /r/runs/tiny --prompt 'def '", "/bin/ganymede ctl /r/runs/tiny status",
+        "/bin/ganymede train /r/tiny.toml --run /r/runs/tiny --steps 100"})
+    EXPECT_THAT(done, HasSubstr(part));
+  EXPECT_THAT(done, Not(HasSubstr("go on with:")));
+  std::string stopped = closing_lines({.step = 7, .steps = 50, .loss = 2.5}, config, options, "/bin");
+  EXPECT_THAT(stopped, HasSubstr("stopped at step 7/50"));
+  EXPECT_THAT(stopped, HasSubstr("go on with: /bin/ganymede train /r/tiny.toml --run /r/runs/tiny --steps 50"));
+}
+
+TEST(LogTail, KeepsTheLastLinesThatSaySomething) {
+  EXPECT_EQ(last_lines("a\nb\n\n  \nc\n", 2), (std::vector<std::string>{"b", "c"}));
+  EXPECT_EQ(last_lines("a", 2), (std::vector<std::string>{"a"}));
+  EXPECT_TRUE(last_lines("", 2).empty());
+}
+
+/// What a terminal wrote.
+std::string written(bool interactive, void (*use)(Terminal&)) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  {
+    Terminal terminal(ends[1], interactive);
+    use(terminal);
+  }
+  close(ends[1]);
+  std::string text(4096, '\0');
+  ssize_t count = read(ends[0], text.data(), text.size());
+  text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  close(ends[0]);
+  return text;
+}
+
+TEST(Terminal, PipedOutputHasWholeLinesWithoutControlCharacters) {
+  EXPECT_EQ(written(false,
+                    [](Terminal& terminal) {
+                      terminal.line("one");
+                      terminal.live("step 1");
+                      terminal.line("two");
+                    }),
+            "one\ntwo\n");
+}
+
+TEST(Terminal, LiveLineStaysBelowPermanentOnes) {
+  EXPECT_EQ(written(true,
+                    [](Terminal& terminal) {
+                      terminal.live("step 1");
+                      terminal.line("note");
+                      terminal.live("step 2");
+                    }),
+            "\r\x1b[Kstep 1\r\x1b[Knote\nstep 1\r\x1b[Kstep 2\n");
+}
+
+TEST(Terminal, ReaderThatWentAwayIsNoFault) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  close(ends[0]);
+  signal(SIGPIPE, SIG_IGN);
+  Terminal terminal(ends[1], false);
+  terminal.line("nobody reads this");
+  close(ends[1]);
+}
+
+}  // namespace
+}  // namespace ganymede::launcher

@@ -1,0 +1,153 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "common/msg/message.h"
+#include "launcher/supervisor/last_metrics.h"
+#include "launcher/supervisor/step_log.h"
+#include "tests/support/temporary_folder.h"
+
+namespace ganymede::launcher {
+namespace {
+
+struct Report {
+  std::uint64_t step = 1;
+  double loss = 2.5;
+  bool skipped = false;
+  double validation_loss = std::nan("");
+};
+
+msg::Message message(const Report& report) {
+  return msg::Message::build(1, 1, [&](flatbuffers::FlatBufferBuilder& builder) {
+    auto lanes = builder.CreateVector(std::vector{fbs::CreateLaneTimeDirect(builder, "compute", 7.5)});
+    auto waits = builder.CreateVector(std::vector{fbs::CreateLaneTimeDirect(builder, "data", 0.5)});
+    auto bytes = builder.CreateVector(std::vector{fbs::CreateNamedDirect(builder, "all_gather", 1e6)});
+    auto memory = builder.CreateVector(std::vector{fbs::CreateNamedDirect(builder, "pool", 4096)});
+    fbs::StepReportBuilder body(builder);
+    body.add_step(report.step);
+    body.add_loss(report.loss);
+    body.add_grad_norm(0.1);
+    body.add_lr(1e-3);
+    body.add_tokens(512);
+    body.add_loss_tokens(500);
+    body.add_step_ms(100);
+    body.add_skipped(report.skipped);
+    body.add_imbalance(1.5);
+    body.add_lanes(lanes);
+    body.add_waits(waits);
+    body.add_bytes_moved(bytes);
+    body.add_memory(memory);
+    body.add_flops(1e9);
+    body.add_peak_flops(1e11);
+    body.add_validation_loss(report.validation_loss);
+    return msg::Message::body(body.Finish());
+  });
+}
+
+class StepLogTest : public ::testing::Test {
+ protected:
+  void take(StepLog& log, const Report& report) {
+    auto held = message(report);
+    log.take(*held.as<fbs::StepReport>(),
+             {.generation = 3, .restarts = 2, .host_used = 1, .host_predicted = 2, .host_limit = 3});
+  }
+  std::vector<nlohmann::json> lines() const {
+    std::vector<nlohmann::json> all;
+    std::ifstream file(path_);
+    for (std::string line; std::getline(file, line);) all.push_back(nlohmann::json::parse(line));
+    return all;
+  }
+  test::TemporaryFolder folder_;
+  std::string path_ = folder_.path() + "/metrics.jsonl";
+  Terminal silent_{-1, false};
+};
+
+TEST_F(StepLogTest, WritesEveryKeyThatScriptsReadFor) {
+  StepLog log(path_, 0, 10, silent_);
+  take(log, {.step = 1, .loss = 0.1, .validation_loss = 2.25});
+  auto line = lines().at(0);
+  EXPECT_EQ(line["step"], 1);
+  EXPECT_EQ(line["loss"].get<double>(), 0.1);
+  EXPECT_EQ(line["tokens_per_second"].get<double>(), 5120);
+  EXPECT_EQ(line["lanes"]["compute"], 7.5);
+  EXPECT_EQ(line["waits"]["data"], 0.5);
+  EXPECT_EQ(line["bytes_moved"]["all_gather"], 1e6);
+  EXPECT_EQ(line["memory"]["host_used"], 1);
+  EXPECT_EQ(line["validation_loss"], 2.25);
+  EXPECT_NEAR(line["mfu"].get<double>(), 0.1, 1e-12);
+  for (const char* key : {"grad_norm", "lr", "step_ms", "imbalance", "restarts", "skipped_steps", "generation"})
+    EXPECT_TRUE(line.contains(key)) << key;
+}
+
+TEST_F(StepLogTest, StepReportedAgainAfterARestartIsWrittenOnce) {
+  StepLog log(path_, 0, 10, silent_);
+  take(log, {.step = 1});
+  take(log, {.step = 2});
+  take(log, {.step = 2});
+  take(log, {.step = 1});
+  take(log, {.step = 3});
+  ASSERT_EQ(lines().size(), 3u);
+  EXPECT_EQ(lines()[2]["step"], 3);
+}
+
+TEST_F(StepLogTest, GoingOnFromACheckpointDropsTheStepsThatAreComputedAgain) {
+  {
+    StepLog log(path_, 0, 10, silent_);
+    for (std::uint64_t step = 1; step <= 5; ++step) take(log, {.step = step, .skipped = step == 2});
+  }
+  StepLog log(path_, 3, 10, silent_);
+  EXPECT_EQ(log.last_step(), 3u);
+  take(log, {.step = 4, .loss = 9});
+  auto all = lines();
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[3]["loss"], 9);
+  EXPECT_EQ(all[3]["skipped_steps"], 1);  // the count goes on
+  EXPECT_EQ(all[3]["restarts"], 4);       // those of the lines before and of this launch
+}
+
+TEST_F(StepLogTest, RestartedLauncherKeepsAllLines) {
+  {
+    StepLog log(path_, 0, 10, silent_);
+    for (std::uint64_t step = 1; step <= 5; ++step) take(log, {.step = step});
+  }
+  StepLog log(path_, std::nullopt, 10, silent_);
+  take(log, {.step = 5});
+  take(log, {.step = 6});
+  EXPECT_EQ(lines().size(), 6u);
+}
+
+TEST_F(StepLogTest, LostReportOfAStepIsMadeGoodFromItsRecord) {
+  StepLog log(path_, 0, 2, silent_);
+  take(log, {.step = 1});
+  step_protocol::DecisionRecord record;
+  record.step = 2;
+  record.loss_sum = 30;
+  record.loss_tokens = 10;
+  log.take_record(record);
+  EXPECT_EQ(log.last_step(), 2u);
+  EXPECT_EQ(lines().at(1)["loss"], 3.0);
+}
+
+TEST_F(StepLogTest, LossOfAStepIsKnownForTheCheckpointThatFollows) {
+  StepLog log(path_, 0, 10, silent_);
+  take(log, {.step = 1, .loss = 4});
+  EXPECT_EQ(log.loss_of(1), 4);
+  EXPECT_TRUE(std::isnan(log.loss_of(2)));
+}
+
+TEST_F(StepLogTest, LastMetricsSkipsATornLine) {
+  std::ofstream(path_) << "{\"step\": 4, \"loss\": 2.5}\n{\"step\": 5, \"lo";
+  auto last = read_last_metrics(path_);
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->step, 4u);
+  EXPECT_EQ(last->loss, 2.5);
+  EXPECT_FALSE(read_last_metrics(path_ + ".none"));
+  std::ofstream(path_, std::ios::trunc) << "";
+  EXPECT_FALSE(read_last_metrics(path_));
+}
+
+}  // namespace
+}  // namespace ganymede::launcher
