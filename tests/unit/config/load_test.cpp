@@ -45,7 +45,7 @@ TEST_F(Load, SettingsTakeTextWithAndWithoutQuotes) {
 
 TEST_F(Effective, ReadsBackWithTheSameBits) {
   std::mt19937_64 random(17);
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 50; ++i) {
     Config c = load_text("data.tokenizer = \"some file\"");
     c.optimizer.lr = static_cast<double>(random() >> 11) * 0x1p-53;
     c.optimizer.eps = std::bit_cast<double>((random() >> 12) | 0x0010000000000000);  // a very small one
