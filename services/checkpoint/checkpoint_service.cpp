@@ -1,0 +1,230 @@
+#include "services/checkpoint/checkpoint_service.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "common/base/error.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
+#include "common/os/files.h"
+#include "common/os/futex.h"
+#include "common/step_protocol/snapshot_machine.h"
+#include "services/checkpoint/manifests.h"
+#include "services/checkpoint/restore.h"
+
+namespace ganymede::checkpoint {
+
+using namespace step_protocol;
+
+namespace {
+
+constexpr double far_seconds = 1e8;         // an idle service waits as long as the run goes on
+constexpr double commit_look_seconds = .1;  // how often rank 0 asks whether all parts are durable
+constexpr double tidy_look_seconds = 2;     // how often the others look for manifests that are gone
+
+double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
+
+}  // namespace
+
+CheckpointService::CheckpointService(service::Context& context, Reports& reports, Settings settings)
+    : context_(context),
+      reports_(reports),
+      settings_(std::move(settings)),
+      cell_(live_cell()),
+      plan_(plan_values(context.placement(), settings_.value_elements)) {
+  os::make_private_folder(settings_.checkpoints);
+}
+
+LiveCell CheckpointService::live_cell() {
+  LiveCell cell;
+  cell.placement = &context_.placement();
+  cell.control = context_.control().block;
+  cell.master = context_.segment("master").span<float>("values");
+  shm::Segment& state = context_.segment("state.0");
+  for (const std::string& slot : context_.slots()) cell.state.push_back(state.span<float>(slot));
+  shm::Segment& side = context_.segment("side");
+  cell.read_marks = side.span<Word>("read_marks");
+  cell.image_flags = side.span<Word>("image_flags");
+  cell.images = side.span<float>("images");
+  return cell;
+}
+
+void CheckpointService::at(Activity activity, const char* detail) {
+  context_.at(static_cast<std::uint64_t>(activity), 0, detail);
+}
+
+PartStore& CheckpointService::store() {
+  if (!store_) store_.emplace(part_folder(settings_.checkpoints, context_.rank()), settings_.reached);
+  return *store_;
+}
+
+void CheckpointService::restore_if_asked() {
+  ControlBlock& control = *context_.control().block;
+  std::uint64_t step = control.load_step.load(std::memory_order_acquire);
+  if (step == 0 || control.restored.load(std::memory_order_acquire) != 0 ||
+      control.state_ready.load(std::memory_order_acquire) != 0) {
+    return;
+  }
+  auto began = Clock::now();
+  at(Activity::restoring, "reads the checkpoint to start from");
+  CheckpointView view =
+      open_checkpoint(settings_.load_from.empty() ? settings_.checkpoints : settings_.load_from, step);
+  CellArrays arrays{context_.segment("master").span<float>("values"), context_.slots(), {}};
+  for (const std::string& slot : context_.slots()) {
+    arrays.state.push_back(context_.segment("state.0").span<float>(slot));
+  }
+  restore(view, context_.placement(), arrays,
+          [&](std::uint64_t, std::uint64_t) { at(Activity::restoring, "reads the checkpoint to start from"); });
+  os::store_and_wake(control.restored, 1);
+  log::info("restored step {} from {} in {}", step, view.folder(), human_seconds(seconds_since(began)));
+}
+
+bool CheckpointService::decided_last(std::uint64_t step) const {
+  const DecisionRecord& record = cell_.control->record_of(step);
+  return record.step == step && record.intact() && record.stop_after != 0;
+}
+
+std::uint64_t CheckpointService::decision_of(std::uint64_t step) const {
+  const DecisionRecord record = cell_.control->record_of(step);
+  return record.step == step && record.intact() ? record.checksum : 0;
+}
+
+/// What a predecessor left: a part that is on disk is reported again, the snapshot of the last step is done again
+/// (nothing will overwrite it), any other is cancelled (rule 20). Parts of runs before this one are dropped.
+void CheckpointService::recover() {
+  std::uint64_t word = cell_.control->snapshot.load(std::memory_order_acquire), step = snapshot_step(word);
+  std::uint64_t loaded = cell_.control->load_step.load(std::memory_order_acquire);
+  std::vector<service::Manifest> manifests = read_live_manifests(settings_.checkpoints);
+  auto manifest = std::find_if(manifests.begin(), manifests.end(), [&](auto& one) { return one.step == step; });
+  bool committed = step > loaded && manifest != manifests.end();
+  std::optional<PartRecord> record = step > loaded ? store().record(step) : std::nullopt;
+  bool durable = record && record->decision != 0 && record->decision == decision_of(step);
+  drop_unnamed_parts(settings_.checkpoints, store(), durable ? step : 0);
+  if (committed) {
+    end_snapshot(cell_, step);
+    if (context_.rank() == 0) reports_.committed(step, manifest->bytes(), 0);
+  } else if (durable) {
+    log::info("the part of step {} was complete: reported again", step);
+    publish(step, *record, Clock::now());
+  } else if (is_armed(word) && !decided_last(step)) {
+    end_snapshot(cell_, step);
+    log::warn("the snapshot of step {} was cancelled: the service was started again while it was read", step);
+  }
+}
+
+bool CheckpointService::serve() {
+  std::uint64_t word = cell_.control->snapshot.load(std::memory_order_acquire);
+  if (is_armed(word)) {
+    take(snapshot_step(word));
+    return true;
+  }
+  return try_commit();
+}
+
+void CheckpointService::take(std::uint64_t step) {
+  auto began = Clock::now();
+  try {
+    tidy();
+    std::optional<PartRecord> record = write_part(step);
+    if (!record) {
+      log::warn("the snapshot of step {} was cancelled before it was read", step);
+      return;
+    }
+    log::info("part of step {}: {} in {}", step, human_bytes(static_cast<double>(record->bytes())),
+              human_seconds(seconds_since(began)));
+    publish(step, *record, began);
+  } catch (const Error& error) {
+    give_up(step, error.what());
+  }
+}
+
+/// Nothing when the snapshot was cancelled or the service must finish.
+std::optional<PartRecord> CheckpointService::write_part(std::uint64_t step) {
+  PartRecord begun;
+  begun.step = step;
+  begun.rank = context_.rank();
+  begun.decision = decision_of(step);
+  begun.slots = context_.slots();
+  begun.slots.insert(begun.slots.begin(), master_slot);
+  store().drop(step);  // left by a kill, or by an attempt that failed
+  PartWriter writer(store().incoming_folder(step), begun);
+  bool whole = read_snapshot(cell_, step, plan_, writer, [&] {
+    at(Activity::reading, "reads a snapshot");
+    settings_.reached("value");
+    return !context_.finishing();
+  });
+  if (!whole) return {};
+  at(Activity::writing, "makes a part durable");
+  store().ingest(step, writer.finish());
+  if (!still_armed(cell_, step)) {
+    store().drop(step);
+    return {};
+  }
+  return writer.record();
+}
+
+void CheckpointService::publish(std::uint64_t step, const PartRecord& record, Clock::time_point began) {
+  std::string hash = record.hash();
+  reports_.part_durable(step, record.bytes(), hash);
+  settings_.reached("part reported");
+  end_snapshot(cell_, step);
+  settings_.reached("snapshot ended");
+  if (context_.rank() == 0) pending_ = Pending{step, record.bytes(), hash, began};
+}
+
+bool CheckpointService::try_commit() {
+  if (!pending_) return false;
+  Receipt receipt = reports_.part_durable(pending_->step, pending_->bytes, pending_->hash);
+  if (!receipt.complete) return false;
+  at(Activity::committing, "commits a checkpoint");
+  Pending done = *pending_;
+  pending_.reset();
+  try {
+    service::Manifest manifest = make_manifest(context_.config(), context_.placement(), done.step, receipt);
+    settings_.reached("before manifest");
+    service::write_manifest(settings_.checkpoints, manifest);
+    settings_.reached("manifest written");
+    tidy();
+    reports_.committed(done.step, manifest.bytes(), seconds_since(done.began));
+  } catch (const Error& error) {
+    give_up(done.step, error.what());
+  }
+  return true;
+}
+
+void CheckpointService::tidy() {
+  if (context_.rank() == 0)
+    prune_manifests(settings_.checkpoints, context_.config().checkpoint.keep_last, settings_.reached);
+  prune_parts(settings_.checkpoints, store());
+}
+
+/// Training goes on without this checkpoint. The database is opened anew: after a failed write RocksDB refuses more.
+void CheckpointService::give_up(std::uint64_t step, const std::string& text) {
+  log::error("the checkpoint of step {} failed: {}", step, text);
+  end_snapshot(cell_, step);
+  store_.reset();
+  reports_.failed(step, text);
+}
+
+void CheckpointService::run() {
+  restore_if_asked();
+  recover();
+  while (!context_.finishing()) {
+    if (serve()) continue;
+    at(Activity::idle, pending_ ? "waits for the parts of other ranks" : "waits for a snapshot");
+    Deadline look = Deadline::after_seconds(pending_ ? commit_look_seconds : tidy_look_seconds);
+    bool armed = context_.wait(
+        cell_.control->snapshot, [](std::uint64_t word) { return is_armed(word); }, [&] { return look.passed(); },
+        Deadline::after_seconds(far_seconds), "a snapshot");
+    if (!armed && !pending_ && store_ && store_->steps().size() > 1) prune_parts(settings_.checkpoints, *store_);
+  }
+}
+
+void service_body(service::Context& context) {
+  std::unique_ptr<Reports> reports = launcher_reports(context.launcher_client(), context.rank());
+  CheckpointService::Settings settings;
+  settings.load_from = service::read_job().load_from;
+  CheckpointService(context, *reports, settings).run();
+}
+
+}  // namespace ganymede::checkpoint

@@ -1,0 +1,143 @@
+#include "services/checkpoint/commands.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "common/base/error.h"
+#include "common/base/text.h"
+#include "services/checkpoint/dump.h"
+#include "services/checkpoint/list.h"
+#include "services/checkpoint/progress_line.h"
+#include "services/checkpoint/verify.h"
+
+namespace ganymede::checkpoint {
+namespace {
+
+struct Arguments {
+  std::string folder, to;
+  std::uint64_t step = 0;
+  bool json = false, hash = false;
+};
+
+ExitCode run_list(const Arguments& arguments) {
+  std::vector<ListedCheckpoint> listed = list_checkpoints(arguments.folder);
+  if (arguments.json) {
+    nlohmann::json json = nlohmann::json::array();
+    for (const ListedCheckpoint& each : listed) {
+      nlohmann::json loss = std::isfinite(each.loss) ? nlohmann::json(each.loss) : nlohmann::json();
+      json.push_back({{"step", each.step}, {"complete", each.complete}, {"bytes", each.bytes}, {"loss", loss}});
+    }
+    fmt::print("{}\n", json.dump());
+    return ExitCode::done;
+  }
+  if (listed.empty()) fmt::print("no checkpoint yet\n");
+  if (!listed.empty()) fmt::print("{:>12} {:>10} {:>10}  state\n", "step", "size", "loss");
+  for (const ListedCheckpoint& each : listed) {
+    std::string loss = std::isfinite(each.loss) ? fmt::format("{:.4f}", each.loss) : "-";
+    fmt::print("{:>12} {:>10} {:>10}  {}\n", with_commas(static_cast<std::int64_t>(each.step)),
+               human_bytes(static_cast<double>(each.bytes)), loss, each.complete ? "complete" : "not complete");
+  }
+  return ExitCode::done;
+}
+
+ExitCode run_verify(const Arguments& arguments) {
+  CheckpointView view = open_checkpoint(arguments.folder, arguments.step);
+  ProgressLine line("verifying");
+  Verification result = verify(view, [&](std::uint64_t done, std::uint64_t total) { line.show(done, total); });
+  line.clear();
+  ExitCode code = result.damage.empty() ? ExitCode::done : ExitCode::failed;
+  if (arguments.json) {
+    nlohmann::json damaged = nlohmann::json::array(), reasons = nlohmann::json::array();
+    for (const Damage& damage : result.damage) {
+      damaged.push_back(damage.where);
+      reasons.push_back(damage.reason);
+    }
+    nlohmann::json json = {{"step", result.step},   {"complete", result.damage.empty()},
+                           {"bytes", result.bytes}, {"values", result.values},
+                           {"parts", result.parts}, {"damaged", damaged},
+                           {"reasons", reasons}};
+    if (arguments.hash) json["hash"] = result.hash;
+    fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return code;
+  }
+  fmt::print("checkpoint of step {}: {} in {} values of {} parts, {}\n", result.step,
+             human_bytes(static_cast<double>(result.bytes)), with_commas(static_cast<std::int64_t>(result.values)),
+             result.parts, result.damage.empty() ? "all intact" : "damaged");
+  for (const Damage& damage : result.damage) fmt::print("damaged: {}: {}\n", damage.where, damage.reason);
+  if (arguments.hash && result.damage.empty()) fmt::print("hash {}\n", result.hash);
+  return code;
+}
+
+ExitCode run_dump(const Arguments& arguments) {
+  CheckpointView view = open_checkpoint(arguments.folder, arguments.step);
+  ProgressLine line("writing");
+  std::uint64_t bytes =
+      dump(view, arguments.to, [&](std::uint64_t done, std::uint64_t total) { line.show(done, total); });
+  line.clear();
+  if (arguments.json) {
+    fmt::print("{}\n",
+               nlohmann::json({{"step", view.manifest().step}, {"bytes", bytes}, {"file", arguments.to}}).dump());
+  } else {
+    fmt::print("{}: parameters of step {}, {}\n", arguments.to, view.manifest().step,
+               human_bytes(static_cast<double>(bytes)));
+  }
+  return ExitCode::done;
+}
+
+CLI::App* subcommand(CLI::App& app, Arguments& arguments, const char* name, const char* meaning) {
+  CLI::App* command = app.add_subcommand(name, meaning);
+  command->add_option("DIR", arguments.folder, "a run directory or a checkpoint folder")->required();
+  command->add_flag("--json", arguments.json, "one line of JSON, for scripts");
+  return command;
+}
+
+ExitCode parse_and_run(int argc, char** argv, int& parse_code) {
+  Arguments arguments;
+  CLI::App app("Looks at the checkpoints of a run; also while it is training.", "ganymede checkpoint");
+  app.require_subcommand(1);
+  CLI::App* list = subcommand(app, arguments, "list", "shows all checkpoints");
+  CLI::App* check = subcommand(app, arguments, "verify", "reads a whole checkpoint and checks every value");
+  CLI::App* write = subcommand(app, arguments, "dump", "writes the parameters into one safetensors file");
+  for (CLI::App* command : {check, write}) {
+    command->add_option("--step", arguments.step, "step of the checkpoint (default: the newest)")
+        ->check(CLI::PositiveNumber);
+  }
+  check->add_flag("--hash", arguments.hash, "also a hash of names and values that does not depend on the world size");
+  write->add_option("--to", arguments.to, "the file to write")->required();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    bool asked_for_help = error.get_exit_code() == 0;
+    if (asked_for_help) {
+      app.exit(error);
+    } else {
+      fmt::print(stderr, "ganymede checkpoint: {} (--help shows how it is used)\n", error.what());
+    }
+    parse_code = asked_for_help ? 0 : static_cast<int>(ExitCode::usage);
+    return ExitCode::done;
+  }
+  if (list->parsed()) return run_list(arguments);
+  return check->parsed() ? run_verify(arguments) : run_dump(arguments);
+}
+
+}  // namespace
+
+int commands(int argc, char** argv) {
+  try {
+    int parse_code = 0;
+    ExitCode code = parse_and_run(argc, argv, parse_code);
+    return parse_code != 0 ? parse_code : static_cast<int>(code);
+  } catch (const Error& error) {
+    fmt::print(stderr, "ganymede checkpoint: {}\n", error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "ganymede checkpoint: {}\n", error.what());
+    return static_cast<int>(ExitCode::failed);
+  }
+}
+
+}  // namespace ganymede::checkpoint

@@ -1,0 +1,67 @@
+#include "services/checkpoint/list.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "common/base/error.h"
+#include "common/service/run_directory.h"
+#include "services/checkpoint/manifests.h"
+#include "services/checkpoint/part_reader.h"
+
+namespace ganymede::checkpoint {
+namespace {
+
+std::vector<int> ranks_with_parts(const std::string& checkpoints) {
+  std::vector<int> ranks;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoints, error)) {
+    std::string name = entry.path().filename().string();
+    int rank = -1;
+    constexpr std::size_t prefix = 5;
+    if (!name.starts_with("rank.")) continue;
+    auto end = std::from_chars(name.data() + prefix, name.data() + name.size(), rank);
+    if (end.ec == std::errc() && end.ptr == name.data() + name.size() && rank >= 0) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+std::uint64_t bytes_of_part(const std::string& checkpoints, int rank, std::uint64_t step) {
+  try {
+    return PartReader(checkpoints, rank, step).record().bytes();
+  } catch (const Error&) {  // it is being written, or was left by a kill
+    return 0;
+  }
+}
+
+}  // namespace
+
+std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder) {
+  std::string checkpoints = service::find_checkpoints(folder);
+  // Manifests first: a part that a manifest read before names is there unless it was lost or removed since.
+  std::vector<service::Manifest> manifests = read_live_manifests(checkpoints);
+  std::map<std::uint64_t, std::set<int>> parts;
+  for (int rank : ranks_with_parts(checkpoints)) {
+    for (std::uint64_t step : steps_in_part(checkpoints, rank)) parts[step].insert(rank);
+  }
+  std::vector<ListedCheckpoint> listed;
+  for (const service::Manifest& manifest : manifests) {
+    const std::set<int>& there = parts[manifest.step];
+    bool complete = std::all_of(manifest.parts.begin(), manifest.parts.end(),
+                                [&](const service::Manifest::Part& part) { return there.contains(part.rank); });
+    listed.push_back({manifest.step, manifest.bytes(), complete, manifest.loss});
+    parts.erase(manifest.step);
+  }
+  for (const auto& [step, ranks] : parts) {
+    std::uint64_t bytes = 0;
+    for (int rank : ranks) bytes += bytes_of_part(checkpoints, rank, step);
+    listed.push_back({step, bytes, false, std::numeric_limits<double>::quiet_NaN()});
+  }
+  std::sort(listed.begin(), listed.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
+  return listed;
+}
+
+}  // namespace ganymede::checkpoint

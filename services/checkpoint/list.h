@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ganymede::checkpoint {
+
+struct ListedCheckpoint {
+  std::uint64_t step = 0, bytes = 0;
+  bool complete = false;  // a manifest names it and every part of it is there
+  double loss = 0;        // NaN: not known
+};
+
+/// All checkpoints of a run directory or checkpoint folder, also those that are only just being written, by step.
+/// Throws Error for a folder without checkpoints or a damaged manifest.
+std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder);
+
+}  // namespace ganymede::checkpoint

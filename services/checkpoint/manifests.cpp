@@ -1,0 +1,108 @@
+#include "services/checkpoint/manifests.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "common/base/error.h"
+#include "common/base/hash.h"
+#include "common/os/fd.h"
+#include "common/os/files.h"
+
+namespace ganymede::checkpoint {
+namespace {
+
+std::string model_hash(const placement::Placement& placement) {
+  std::string text;
+  for (const model_spec::ParameterSpec& parameter : placement.parameters) {
+    text += parameter.name;
+    for (std::int64_t size : parameter.shape) text += fmt::format(" {}", size);
+    text += '\n';
+  }
+  return hash128(text).hex();
+}
+
+/// "bytes", or "sentencepiece:" and the hash of the model file.
+std::string tokenizer_name(const config::Config& config) {
+  if (config.data.tokenizer == "bytes") return config.data.tokenizer;
+  return fmt::format("sentencepiece:{}", hash128(os::read_file(config.data.tokenizer)).hex());
+}
+
+void sync_folder(const std::string& folder) {
+  os::Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) != 0) fail("Folder {} cannot be synced to disk.", folder);
+}
+
+std::set<std::uint64_t> named_steps(const std::string& checkpoints) {
+  std::set<std::uint64_t> steps;
+  for (const service::Manifest& manifest : read_live_manifests(checkpoints)) steps.insert(manifest.step);
+  return steps;
+}
+
+}  // namespace
+
+std::vector<service::Manifest> read_live_manifests(const std::string& checkpoints) {
+  constexpr int tries = 3;
+  for (int attempt = 1;; ++attempt) {
+    try {
+      return service::read_manifests(checkpoints);
+    } catch (const Error&) {
+      if (attempt == tries) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+service::Manifest make_manifest(const config::Config& config, const placement::Placement& placement, std::uint64_t step,
+                                const Receipt& receipt) {
+  auto world = static_cast<std::size_t>(placement.world);
+  if (receipt.hashes.size() != world || receipt.bytes.size() != world) {
+    fail("The launcher names {} parts of the checkpoint of step {} for {} ranks.", receipt.hashes.size(), step, world);
+  }
+  service::Manifest manifest;
+  manifest.step = step;
+  manifest.world = placement.world;
+  manifest.expert_group = placement.expert_group;
+  manifest.loss = receipt.loss;
+  manifest.optimizer = config.optimizer.name;
+  manifest.model_hash = model_hash(placement);
+  manifest.config = config::effective(config);
+  manifest.tokenizer = tokenizer_name(config);
+  for (std::size_t rank = 0; rank < world; ++rank) {
+    manifest.parts.push_back({static_cast<int>(rank), receipt.bytes[rank], receipt.hashes[rank]});
+  }
+  return manifest;
+}
+
+void prune_manifests(const std::string& checkpoints, int keep, const Reached& reached) {
+  std::vector<service::Manifest> manifests = read_live_manifests(checkpoints);
+  std::size_t kept = std::min(manifests.size(), static_cast<std::size_t>(std::max(keep, 1)));
+  manifests.resize(manifests.size() - kept);
+  for (const service::Manifest& old : manifests) {
+    std::filesystem::remove(fmt::format("{}/{}", checkpoints, service::manifest_name(old.step)));
+    sync_folder(checkpoints);
+    reached("manifest removed");
+  }
+}
+
+void prune_parts(const std::string& checkpoints, PartStore& store) {
+  std::set<std::uint64_t> named = named_steps(checkpoints);
+  if (named.empty()) return;
+  for (std::uint64_t step : store.steps()) {
+    if (!named.contains(step) && step < *named.rbegin()) store.drop(step);
+  }
+}
+
+void drop_unnamed_parts(const std::string& checkpoints, PartStore& store, std::uint64_t keep) {
+  std::set<std::uint64_t> named = named_steps(checkpoints);
+  for (std::uint64_t step : store.steps()) {
+    if (!named.contains(step) && step != keep) store.drop(step);
+  }
+}
+
+}  // namespace ganymede::checkpoint

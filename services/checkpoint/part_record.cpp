@@ -1,0 +1,59 @@
+#include "services/checkpoint/part_record.h"
+
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "common/base/error.h"
+#include "common/base/hash.h"
+
+namespace ganymede::checkpoint {
+
+std::uint64_t PartRecord::bytes() const {
+  std::uint64_t sum = 0;
+  for (const Value& value : values) sum += static_cast<std::uint64_t>(value.count) * sizeof(float);
+  return sum;
+}
+
+std::string PartRecord::hash() const {
+  StreamingHash hash;
+  for (const Value& value : values) {
+    std::string line = fmt::format("{} {} {}\n", encode(value.key), value.count, value.hash);
+    hash.add(std::as_bytes(std::span(line)));
+  }
+  return hash.value().hex();
+}
+
+std::string to_json(const PartRecord& record) {
+  nlohmann::json values = nlohmann::json::array();
+  for (const PartRecord::Value& value : record.values) values.push_back({encode(value.key), value.count, value.hash});
+  return nlohmann::json({{"step", record.step},
+                         {"rank", record.rank},
+                         {"decision", record.decision},
+                         {"slots", record.slots},
+                         {"shapes", record.shapes},
+                         {"values", values}})
+      .dump();
+}
+
+PartRecord part_record_from_json(const std::string& text) {
+  try {
+    nlohmann::json json = nlohmann::json::parse(text);
+    PartRecord record;
+    record.step = json.at("step").get<std::uint64_t>();
+    record.rank = json.at("rank").get<int>();
+    record.decision = json.at("decision").get<std::uint64_t>();
+    record.slots = json.at("slots").get<std::vector<std::string>>();
+    record.shapes = json.at("shapes").get<std::map<std::string, std::vector<std::int64_t>>>();
+    for (const nlohmann::json& entry : json.at("values")) {
+      auto key = decode(entry.at(0).get<std::string>());
+      auto count = entry.at(1).get<std::int64_t>();
+      if (!key || count <= 0) fail("\"{}\" is not the key of a value", entry.at(0).get<std::string>());
+      record.values.push_back({*key, count, entry.at(2).get<std::string>()});
+    }
+    return record;
+  } catch (const nlohmann::json::exception& error) {
+    fail("{}", error.what());
+  }
+}
+
+}  // namespace ganymede::checkpoint

@@ -1,0 +1,67 @@
+#include "services/checkpoint/part_writer.h"
+
+#include <filesystem>
+
+#include "common/base/error.h"
+#include "common/os/files.h"
+#include "services/checkpoint/rocks.h"
+
+namespace ganymede::checkpoint {
+
+PartWriter::PartWriter(std::string folder, PartRecord record)
+    : folder_(std::move(folder)), record_(std::move(record)), slots_(record_.slots.size()) {
+  std::error_code error;
+  std::filesystem::remove_all(folder_, error);
+  os::make_private_folder(folder_);
+}
+
+PartWriter::~PartWriter() {
+  slots_.clear();  // abandons files that are still open
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+void PartWriter::add(const std::string& parameter, const std::vector<std::int64_t>& shape, std::int64_t first,
+                     std::vector<ValueBuffer>& values) {
+  GANYMEDE_CHECK(values.size() == slots_.size(), "{} values for {} slots", values.size(), slots_.size());
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+    values[slot].seal();
+    Key key{record_.slots[slot], parameter, first};
+    put(slots_[slot], encode(key), values[slot].bytes());
+    record_.values.push_back({key, static_cast<std::int64_t>(values[slot].data().size()), values[slot].hash().hex()});
+  }
+  record_.shapes[parameter] = shape;
+}
+
+void PartWriter::put(SlotFile& file, const std::string& key, std::string_view value) {
+  if (file.writer && key <= file.last_key) close(file);
+  if (!file.writer) {
+    file.writer = std::make_unique<rocksdb::SstFileWriter>(rocksdb::EnvOptions(), database_options());
+    check(file.writer->Open(fmt::format("{}/{}.sst", folder_, opened_++)),
+          fmt::format("A file of the checkpoint of step {} cannot be made", record_.step));
+  }
+  check(file.writer->Put(key, rocksdb::Slice(value.data(), value.size())),
+        fmt::format("The checkpoint of step {} cannot be written", record_.step));
+  file.last_key = key;
+}
+
+void PartWriter::close(SlotFile& file) {
+  rocksdb::ExternalSstFileInfo info;
+  check(file.writer->Finish(&info), fmt::format("The checkpoint of step {} cannot be written", record_.step));
+  files_.paths.push_back(info.file_path);
+  files_.checksums.push_back(info.file_checksum);
+  files_.checksum_functions.push_back(info.file_checksum_func_name);
+  file.writer.reset();
+}
+
+PartFiles PartWriter::finish() {
+  for (SlotFile& file : slots_) {
+    if (file.writer) close(file);
+  }
+  SlotFile last;
+  put(last, part_key, text_value(to_json(record_)));
+  close(last);
+  return files_;
+}
+
+}  // namespace ganymede::checkpoint

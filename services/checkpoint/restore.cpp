@@ -1,0 +1,97 @@
+#include "services/checkpoint/restore.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/base/error.h"
+#include "services/checkpoint/value.h"
+
+namespace ganymede::checkpoint {
+namespace {
+
+[[noreturn]] void fail_damaged(const CheckpointView& view, const std::string& where, const std::string& reason) {
+  fail(
+      "The checkpoint of step {} in {} is damaged at {}: {}. See all of it with \"ganymede checkpoint verify {}\"; to "
+      "go "
+      "back to the checkpoint before it, remove {}.",
+      view.manifest().step, view.folder(), where, reason, view.folder(), service::manifest_name(view.manifest().step));
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string text;
+  for (std::int64_t size : shape) text += fmt::format("{}{}", text.empty() ? "" : " x ", size);
+  return text;
+}
+
+void check_fits(const CheckpointView& view, const placement::Placement& placement, const CellArrays& arrays) {
+  std::vector<std::string> held = view.slots();
+  for (const std::string& slot : arrays.slots) {
+    if (std::find(held.begin(), held.end(), slot) != held.end()) continue;
+    fail(
+        "The checkpoint of step {} in {} was made with optimizer {} and holds {}, but the configured optimizer needs "
+        "{}; go on with the optimizer it was made with.",
+        view.manifest().step, view.folder(), view.manifest().optimizer, joined(held), slot);
+  }
+  for (const placement::OwnedRange& range : placement.owned) {
+    const model_spec::ParameterSpec& parameter = placement.parameters[range.parameter];
+    auto found = view.shapes().find(parameter.name);
+    if (found == view.shapes().end()) {
+      fail("The checkpoint of step {} in {} does not hold {}; it is of another model.", view.manifest().step,
+           view.folder(), parameter.name);
+    }
+    if (found->second == parameter.shape) continue;
+    fail("{} is {} in the checkpoint of step {} in {} and {} in the configuration; it is of another model.",
+         parameter.name, shape_text(found->second), view.manifest().step, view.folder(), shape_text(parameter.shape));
+  }
+}
+
+/// Copies the elements [first, first + values.size()) of a parameter.
+void fill(CheckpointView& view, const std::string& slot, const std::string& parameter, std::int64_t first,
+          std::span<float> values) {
+  std::int64_t next = first, end = first + static_cast<std::int64_t>(values.size());
+  rocksdb::PinnableSlice bytes;
+  for (const CheckpointView::Entry& entry : view.entries(slot, parameter)) {
+    if (entry.key.first + entry.count <= next || next == end) continue;
+    if (entry.key.first > next) break;
+    std::string damage = view.read(entry, bytes);
+    if (!damage.empty()) fail_damaged(view, place(entry), damage);
+    std::int64_t count = std::min(end, entry.key.first + entry.count) - next;
+    auto data = data_of({bytes.data(), bytes.size()});
+    std::memcpy(values.data() + (next - first), data.data() + (next - entry.key.first) * sizeof(float),
+                static_cast<std::size_t>(count) * sizeof(float));
+    next += count;
+  }
+  if (next != end) {
+    fail_damaged(view, fmt::format("{}/{}", slot, parameter), fmt::format("no part holds its element {}", next));
+  }
+}
+
+}  // namespace
+
+void restore(CheckpointView& view, const placement::Placement& placement, const CellArrays& arrays,
+             const Progress& progress) {
+  if (!view.damage().empty()) fail_damaged(view, view.damage().front().where, view.damage().front().reason);
+  check_fits(view, placement, arrays);
+  std::uint64_t done = 0, total = 0;
+  for (const placement::OwnedRange& range : placement.owned) {
+    total += static_cast<std::uint64_t>(range.count) * sizeof(float) * (1 + arrays.state.size());
+  }
+  for (const placement::OwnedRange& range : placement.owned) {
+    const std::string& name = placement.parameters[range.parameter].name;
+    auto part = [&](std::span<float> values) { return values.subspan(range.shard_offset, range.count); };
+    fill(view, master_slot, name, range.first, part(arrays.master));
+    for (std::size_t slot = 0; slot < arrays.state.size(); ++slot) {
+      fill(view, arrays.slots[slot], name, range.first, part(arrays.state[slot]));
+    }
+    done += static_cast<std::uint64_t>(range.count) * sizeof(float) * (1 + arrays.state.size());
+    progress(done, total);
+  }
+}
+
+}  // namespace ganymede::checkpoint

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/placement/placement.h"
+#include "services/checkpoint/checkpoint_view.h"
+
+namespace ganymede::checkpoint {
+
+/// Arrays of one cell that a checkpoint is read into, each [Placement::shard_elements].
+struct CellArrays {
+  std::span<float> master;
+  std::vector<std::string> slots;  // names of the state arrays
+  std::vector<std::span<float>> state;
+};
+
+/// Fills the ranges that this rank owns, whatever world wrote the checkpoint; gaps between parameters are left as they
+/// are. Throws Error when a value is missing or damaged (naming step, part, key and the way out), when a parameter has
+/// another shape, or when the checkpoint lacks a state slot.
+void restore(CheckpointView& view, const placement::Placement& placement, const CellArrays& arrays,
+             const Progress& progress);
+
+}  // namespace ganymede::checkpoint
