@@ -41,8 +41,9 @@ Layout working_layout(const config::Config& config, const placement::Placement& 
 Layout state_layout(const placement::Placement& placement, const std::vector<std::string>& slots, int epoch);
 /// "arena": entry `values` (u8 [offloaded layers · rows · slot bytes]): saved layer inputs in host memory.
 Layout arena_layout(const config::Config& config, const placement::Placement& placement);
-/// "batches": `words` (u64 [slots]: the step each slot holds), `header` (u64 [slots][8]), `tokens`, `targets`,
-/// `documents` (i32 [slots][rows][seq_len]); `validation_words` (u64 [1]), `validation_header` (u64 [1][8]) and
+/// "batches": `words` (u64 [slots]: the step each slot holds), `header` (u64 [slots][8]: step, loss tokens of the whole
+/// step over all ranks, rows of this rank, content hash, zeros), `tokens`, `targets` (-1: no loss), `documents` (i32
+/// [slots][rows][seq_len]); `validation_words` (u64 [1]: 0 once published), `validation_header` (u64 [1][8]) and
 /// `validation_tokens`, `_targets`, `_documents` (i32 [1][validation rows][seq_len]) for the held-out rows of this
 /// rank.
 Layout batches_layout(const config::Config& config, const placement::Placement& placement);

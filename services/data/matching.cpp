@@ -13,7 +13,7 @@ std::string describe(const TokenizerIdentity& tokenizer) {
 /// A trained tokenizer is named by "train:N" or by a file with the same content.
 bool same_tokenizer(const TokenizerIdentity& made_with, const std::string& asked) {
   if (asked == "bytes" || asked.starts_with("train:")) return made_with.origin == asked;
-  return made_with.kind == "sentencepiece" && made_with.hash == hash128(os::read_file(asked)).hex();
+  return made_with.kind == "sentencepiece" && made_with.hash == hash128(read_tokenizer_model(asked)).hex();
 }
 
 }  // namespace

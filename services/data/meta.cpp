@@ -119,16 +119,16 @@ Meta parse_meta(const std::string& text, const std::string& path) {
   Meta meta;
   try {
     json root = json::parse(text);
-    if (root.at("format") != "ganymede dataset") fail_usage("{} does not describe a packed dataset", path);
+    if (root.at("format") != "ganymede dataset") fail_usage("{} does not describe a packed dataset.", path);
     auto version = root.at("version").get<std::uint32_t>();
     if (version != dataset_version)
-      fail_usage("{} is of dataset version {}, this program reads version {}: pack the dataset again", path, version,
+      fail_usage("{} is of dataset version {}, this program reads version {}: pack the dataset again.", path, version,
                  dataset_version);
     meta = from_json(root);
     if (!plausible(meta) || root.at("hash") != meta.hash())
-      fail("{} contradicts itself, it was damaged after packing: delete the dataset's folder and pack it again", path);
+      fail("{} contradicts itself, it was damaged after packing: delete the dataset's folder and pack it again.", path);
   } catch (const json::exception& error) {
-    fail("{} is damaged ({}): delete the dataset's folder and pack it again", path, error.what());
+    fail("{} is damaged ({}): delete the dataset's folder and pack it again.", path, error.what());
   }
   return meta;
 }

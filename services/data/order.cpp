@@ -33,11 +33,11 @@ Order::Order(std::vector<std::uint64_t> bucket_rows, std::uint64_t seed, std::ui
     : bucket_rows_(std::move(bucket_rows)), seed_(seed), rows_per_step_(rows_per_step), balance_group_(balance_group) {
   rows_ = std::accumulate(bucket_rows_.begin(), bucket_rows_.end(), std::uint64_t{0});
   if (rows_per_step == 0 || balance_group == 0)
-    fail_usage("rows_per_step and balance_group must be at least 1, not {} and {}", rows_per_step, balance_group);
+    fail_usage("rows_per_step and balance_group must be at least 1, not {} and {}.", rows_per_step, balance_group);
   if (rows_ < rows_per_step)
     fail_usage(
-        "the dataset has {} training rows, a step takes {}: give more text, a smaller seq_len or fewer "
-        "rows_per_step",
+        "The dataset has {} training rows, a step takes {}: give more text, a smaller seq_len or fewer "
+        "rows_per_step.",
         rows_, rows_per_step);
 }
 

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "common/base/error.h"
-#include "common/os/files.h"
 #include "services/data/documents.h"
 #include "services/data/file_writer.h"
 #include "services/data/interruption.h"
@@ -40,9 +39,10 @@ std::unique_ptr<Tokenizer> train(const SourceFiles& sources, const PackOptions& 
   read_documents(sources, {options.max_bytes, true}, [&](std::string&& text, std::uint64_t read) {
     stop_if_interrupted();
     progress.at(read);
-    if (!held_out(text, options.validation_fraction)) sample.add(text);
+    sample.add(text);
   });
-  if (sample.lines().empty()) fail_usage("There is no text to train a tokenizer on: name sources with text.");
+  Progress training(fmt::format("training a tokenizer of {} pieces", vocabulary), 0);
+  training.show();
   return make_sentencepiece_tokenizer(train_tokenizer(sample.lines(), vocabulary), options.tokenizer,
                                       "the trained tokenizer");
 }
@@ -50,7 +50,7 @@ std::unique_ptr<Tokenizer> train(const SourceFiles& sources, const PackOptions& 
 std::unique_ptr<Tokenizer> open_tokenizer(const SourceFiles& sources, const PackOptions& options) {
   if (options.tokenizer == "bytes") return make_bytes_tokenizer();
   if (options.tokenizer.starts_with("train:")) return train(sources, options);
-  return make_sentencepiece_tokenizer(os::read_file(options.tokenizer), "file", options.tokenizer);
+  return make_sentencepiece_tokenizer(read_tokenizer_model(options.tokenizer), "file", options.tokenizer);
 }
 
 struct Split {

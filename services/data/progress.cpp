@@ -44,4 +44,11 @@ void Progress::at(std::uint64_t done) {
   std::fflush(stderr);
 }
 
+void Progress::show() {
+  if (!terminal_) return;
+  visible_ = true;
+  fmt::print(stderr, "\r\x1b[K{}", what_);
+  std::fflush(stderr);
+}
+
 }  // namespace ganymede::data

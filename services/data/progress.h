@@ -18,6 +18,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   /// `done` bytes of the total.
   void at(std::uint64_t done);
+  /// Shows what is done now, at once: for work that cannot say how far it is.
+  void show();
 
  private:
   std::string what_;

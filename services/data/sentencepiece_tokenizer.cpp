@@ -18,7 +18,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     if (!status.ok() || processor_.GetPieceSize() <= 0)
       fail_usage(
           "{} is not a SentencePiece model ({}): name a .model file that spm_train or `data pack "
-          "--train-tokenizer` made",
+          "--train-tokenizer` made.",
           name, status.ToString());
     identity_ = {"sentencepiece", std::move(origin), hash128(model_).hex(), processor_.GetPieceSize(),
                  processor_.eos_id()};
@@ -38,7 +38,7 @@ class SentencePieceTokenizer final : public Tokenizer {
 
   std::string bytes_of(std::uint32_t id, bool first) const override {
     if (id >= static_cast<std::uint32_t>(identity_.vocabulary))
-      fail_usage("token {} is not in the vocabulary of {} pieces", id, identity_.vocabulary);
+      fail_usage("Token {} is not in the vocabulary of {} pieces.", id, identity_.vocabulary);
     int piece_id = static_cast<int>(id);
     if (processor_.IsControl(piece_id) || processor_.IsUnused(piece_id)) return "";
     if (processor_.IsUnknown(piece_id)) return " \xe2\x81\x87 ";  // as SentencePiece itself decodes it

@@ -40,8 +40,8 @@ void SlotArea::publish(std::size_t slot, const BatchHeader& header, std::uint64_
   auto at = headers.subspan(slot * header_words, header_words);
   std::fill(at.begin(), at.end(), 0);
   at[0] = header.step;
-  at[1] = header.rows;
-  at[2] = header.loss_tokens;
+  at[1] = header.loss_tokens;
+  at[2] = header.rows;
   at[3] = header.hash;
   os::store_and_wake(words[slot], word);
 }
@@ -70,7 +70,7 @@ int Server::serve(std::uint64_t decided_step, std::uint64_t last_step) {
 
 BatchHeader Server::build(std::uint64_t step, const RowArrays& out) const {
   std::vector<std::uint64_t> rows = order_.step_rows(step);
-  BatchHeader header{step, slots_.rows, 0, 0};
+  BatchHeader header{.step = step, .rows = slots_.rows};
   for (std::uint64_t row : rows) header.loss_tokens += dataset_.row(row).loss_tokens;
   for (std::size_t i = 0; i < slots_.rows; ++i) fill_row(dataset_, rows[mine_.first + i], out.row(i, slots_.seq_len));
   header.hash = content_hash(out);
@@ -99,7 +99,7 @@ std::uint64_t used_validation_rows(const Dataset& dataset, std::uint64_t wanted)
 void publish_validation(const Dataset& dataset, const SlotArea& area, std::uint64_t used, int rank) {
   std::uint64_t first_row = dataset.meta().train_rows;
   std::uint64_t first = std::min<std::uint64_t>(static_cast<std::uint64_t>(rank) * area.rows, used);
-  BatchHeader header{validation_published, std::min<std::uint64_t>(area.rows, used - first), 0, 0};
+  BatchHeader header{.step = validation_published, .rows = std::min<std::uint64_t>(area.rows, used - first)};
   for (std::uint64_t i = 0; i < used; ++i) header.loss_tokens += dataset.row(first_row + i).loss_tokens;
   Draft draft(area.rows * area.seq_len);
   for (std::size_t i = 0; i < area.rows; ++i) {

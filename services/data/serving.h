@@ -14,8 +14,8 @@ namespace ganymede::data {
 /// Header of a batch slot: the first words of the eight in `header` (the rest is zero).
 struct BatchHeader {
   std::uint64_t step = 0;
-  std::uint64_t rows = 0;         // rows of this rank that are not padding
   std::uint64_t loss_tokens = 0;  // of the whole step, over all ranks
+  std::uint64_t rows = 0;         // rows of this rank that are not padding
   std::uint64_t hash = 0;         // content_hash of this rank's rows
   bool operator==(const BatchHeader&) const = default;
 };

@@ -17,12 +17,12 @@ std::vector<std::string> expand(const std::string& source) {
   std::error_code error;
   if (fs::exists(source, error)) return {source};
   if (source.find_first_of("*?[") == std::string::npos)
-    fail_usage("source {} does not exist: name text files, .jsonl files or folders", source);
+    fail_usage("Source {} does not exist: name text files, .jsonl files or folders.", source);
   glob_t found{};
   std::vector<std::string> paths;
   if (glob(source.c_str(), 0, nullptr, &found) == 0) paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   globfree(&found);
-  if (paths.empty()) fail_usage("no file or folder matches source {}", source);
+  if (paths.empty()) fail_usage("No file or folder matches source {}.", source);
   return paths;  // sorted by glob
 }
 
@@ -64,7 +64,7 @@ SourceFiles files_of(const std::string& path, const std::vector<std::string>& ex
   } else if (fs::is_regular_file(status)) {
     found.files.push_back({path, fs::file_size(path, error)});
   } else {
-    fail_usage("source {} is neither a file nor a folder", path);
+    fail_usage("Source {} is neither a file nor a folder.", path);
   }
   return found;
 }

@@ -33,6 +33,9 @@ std::unique_ptr<Tokenizer> make_bytes_tokenizer();
 /// Error(usage) when it is not one.
 std::unique_ptr<Tokenizer> make_sentencepiece_tokenizer(std::string model, std::string origin, const std::string& name);
 
+/// Content of a SentencePiece model file. Throws Error(usage) when it cannot be read.
+std::string read_tokenizer_model(const std::string& file);
+
 /// All bytes of `ids`.
 std::string decode(const Tokenizer& tokenizer, const std::vector<std::uint32_t>& ids);
 

@@ -69,7 +69,7 @@ void TrainingSample::add_line(std::string_view line) {
 
 std::string train_tokenizer(const std::vector<std::string>& lines, int vocabulary) {
   if (vocabulary < smallest_vocabulary)
-    fail_usage("a trained tokenizer needs a vocabulary of at least {}, not {}", smallest_vocabulary, vocabulary);
+    fail_usage("A trained tokenizer needs a vocabulary of at least {}, not {}.", smallest_vocabulary, vocabulary);
   std::unordered_map<std::string, std::string> settings = {
       {"model_type", "bpe"},
       {"vocab_size", std::to_string(vocabulary)},
@@ -85,14 +85,14 @@ std::string train_tokenizer(const std::vector<std::string>& lines, int vocabular
       {"num_threads", "1"},  // the order of its sums would depend on their number
       {"minloglevel", "2"},
   };
-  if (lines.empty()) fail_usage("there is no text to train a tokenizer on: name sources with text");
+  if (lines.empty()) fail_usage("There is no text to train a tokenizer on: name sources with text.");
   Lines input(lines);
   std::string model;
   auto status = sentencepiece::SentencePieceTrainer::Train(settings, &input, &model);
   if (!status.ok())
     fail_usage(
         "a tokenizer of {} pieces cannot be trained on {} lines of text ({}): give more text or a smaller "
-        "vocabulary",
+        "vocabulary.",
         vocabulary, lines.size(), reason(status));
   return model;
 }
