@@ -1,0 +1,215 @@
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "common/base/error.h"
+#include "common/os/files.h"
+#include "common/os/process.h"
+#include "common/shm/keeper_client.h"
+#include "launcher/keeper/program.h"
+
+namespace ganymede::keeper {
+namespace {
+
+using testing::HasSubstr;
+
+/// The keeper as a child process, with shell scripts for launchers.
+class Keeper : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/ganymede-keeper-XXXXXX";
+    folder_ = ::mkdtemp(name);
+    run_ = folder_ + "/run";
+  }
+  void TearDown() override {
+    if (keeper_ > 0) ::kill(keeper_, SIGKILL);
+    if (keeper_ > 0) ::waitpid(keeper_, nullptr, 0);
+    std::filesystem::remove_all(folder_);
+  }
+
+  /// Starts `program` with a launcher that runs this script in the run directory; "$@" are its arguments.
+  void start(const std::string& script) {
+    std::string launcher = folder_ + "/launcher";
+    std::ofstream(launcher) << "#!/bin/bash\n" << script << "\n";
+    std::filesystem::permissions(launcher, std::filesystem::perms::owner_all);
+    keeper_ = ::fork();
+    if (keeper_ != 0) return;
+    redirect_stderr();
+    std::vector<std::string> words = {"ganymede-keeper", "--run", run_, "--", launcher, "--recipe", "r"};
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    ::_exit(program(static_cast<int>(argv.size()), argv.data()));
+  }
+
+  void redirect_stderr() const {
+    ::dup2(::open((folder_ + "/stderr").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), STDERR_FILENO);
+  }
+
+  int end() {
+    int status = 0;
+    ::waitpid(std::exchange(keeper_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+  int run(const std::string& script) {
+    start(script);
+    return end();
+  }
+
+  std::string content(const std::string& file) const { return os::read_file(run_ + "/" + file); }
+
+  void await(const std::string& file) const {
+    for (int i = 0; i < 2000 && ::access((run_ + "/" + file).c_str(), F_OK) != 0; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    ASSERT_EQ(::access((run_ + "/" + file).c_str(), F_OK), 0) << file;
+  }
+
+  /// Whether the process whose id stands in the file is gone (a zombie counts as gone).
+  bool gone(const std::string& file) const {
+    std::string stat = "/proc/" + std::to_string(std::stoi(content(file))) + "/stat";
+    for (int i = 0; i < 500; ++i) {
+      std::ifstream in(stat);
+      std::string line;
+      if (!std::getline(in, line) || line.find(") Z ") != std::string::npos) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  }
+
+  std::string folder_, run_;
+  pid_t keeper_ = -1;
+};
+
+TEST_F(Keeper, MakesAPrivateRunDirectoryAndStartsTheLauncherInIt) {
+  EXPECT_EQ(run("echo \"$@\" > arguments; pwd > where; exit 0"), 0);
+  EXPECT_EQ(content("arguments"), "--run " + run_ + " --recipe r\n");
+  EXPECT_EQ(content("where"), run_ + "\n");
+  struct stat status {};
+  ASSERT_EQ(::stat((run_ + "/ipc").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+}
+
+TEST_F(Keeper, TakesOverEveryFinalExitCode) {
+  for (int code : {0, 1, 2, 75}) EXPECT_EQ(run("exit " + std::to_string(code)), code);
+}
+
+TEST_F(Keeper, StartsALauncherThatWasKilledAgainAndKeepsTheSegments) {
+  start(
+      "if [ -e again ]; then touch third; while [ ! -e leave ]; do sleep 0.02; done; exit 75; fi\n"
+      "touch first; while [ ! -e go ]; do sleep 0.02; done; touch again; kill -9 $$");
+  await("first");
+  shm::KeeperClient client(run_ + "/ipc/keeper.sock");
+  os::Fd fd = client.create("rank.0/master", 4096, Deadline::after_seconds(10));
+  ASSERT_EQ(::pwrite(fd.get(), "kept", 4, 0), 4);
+  std::ofstream(run_ + "/go") << "";
+  await("third");
+  char text[5] = {};
+  ASSERT_EQ(::pread(client.get("rank.0/master", Deadline::after_seconds(10)).get(), text, 4, 0), 4);
+  EXPECT_STREQ(text, "kept");
+  std::ofstream(run_ + "/leave") << "";
+  EXPECT_EQ(end(), 75);
+  EXPECT_THROW(client.list(Deadline::after_seconds(1)), Error);
+}
+
+TEST_F(Keeper, NoProcessOfAnOldLauncherSeesTheNewOne) {
+  EXPECT_EQ(run("if [ -e again ]; then kill -0 $(cat orphan) 2>/dev/null && exit 2; exit 0; fi\n"
+                "setsid bash -c 'sleep 1000 & echo $! > orphan; wait' &\n"
+                "while [ ! -s orphan ]; do sleep 0.02; done; touch again; kill -9 $$"),
+            0);
+}
+
+TEST_F(Keeper, LeavesNoProcessBehindAtTheEnd) {
+  EXPECT_EQ(run("setsid bash -c 'sleep 1000 & echo $! > orphan' ; while [ ! -s orphan ]; do sleep 0.02; done; exit 1"),
+            1);
+  EXPECT_TRUE(gone("orphan"));
+}
+
+TEST_F(Keeper, EverythingDiesWithTheKeeper) {
+  start("echo $$ > launcher; exec sleep 1000");
+  await("launcher");
+  while (content("launcher").empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ::kill(keeper_, SIGKILL);
+  EXPECT_EQ(end(), -SIGKILL);
+  EXPECT_TRUE(gone("launcher"));
+}
+
+TEST_F(Keeper, ForwardsSignalsAndEndsWithTheLaunchersCode) {
+  start("trap 'touch usr1' USR1; trap 'exit 75' TERM INT; touch ready; while true; do sleep 0.02; done");
+  await("ready");
+  ::kill(keeper_, SIGUSR1);
+  await("usr1");
+  ::kill(keeper_, SIGINT);
+  EXPECT_EQ(end(), 75);
+}
+
+TEST_F(Keeper, ALostTerminalStopsTheRunInOrder) {
+  start("trap 'touch term; exit 75' TERM; touch ready; while true; do sleep 0.02; done");
+  await("ready");
+  ::kill(keeper_, SIGHUP);
+  EXPECT_EQ(end(), 75);
+  await("term");
+}
+
+TEST_F(Keeper, ALauncherThatIsStoppedBeforeItListensIsNotStartedAgain) {
+  start("echo x >> starts; touch ready; exec sleep 1000");
+  await("ready");
+  ::kill(keeper_, SIGTERM);
+  EXPECT_EQ(end(), 75);
+  EXPECT_EQ(content("starts"), "x\n");
+}
+
+TEST_F(Keeper, ALauncherThatCrashesAgainAndAgainEndsTheRunWithOneLine) {
+  EXPECT_EQ(run("echo x >> starts; kill -SEGV $$"), 1);
+  EXPECT_EQ(content("starts"), "x\nx\nx\nx\nx\n");
+  EXPECT_THAT(os::read_file(folder_ + "/stderr"), HasSubstr("5 times within a minute (killed by SIGSEGV"));
+}
+
+TEST_F(Keeper, ARunDirectoryInUseIsRefusedWithItsOwner) {
+  start("touch ready; while [ ! -e leave ]; do sleep 0.02; done");
+  await("ready");
+  pid_t first = std::exchange(keeper_, -1);
+  EXPECT_EQ(run("exit 0"), 2);
+  EXPECT_THAT(os::read_file(folder_ + "/stderr"), HasSubstr("in use by process " + std::to_string(first)));
+  std::ofstream(run_ + "/leave") << "";
+  keeper_ = first;
+  EXPECT_EQ(end(), 0);
+}
+
+TEST_F(Keeper, AMissingLauncherIsOneErrorAndLeavesTheDirectoryFree) {
+  keeper_ = ::fork();
+  if (keeper_ == 0) {
+    redirect_stderr();
+    std::vector<std::string> words = {"ganymede-keeper", "--run", run_, "--", "/no/such/launcher"};
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    ::_exit(program(static_cast<int>(argv.size()), argv.data()));
+  }
+  EXPECT_EQ(end(), 1);
+  EXPECT_THAT(os::read_file(folder_ + "/stderr"), HasSubstr("/no/such/launcher"));
+  EXPECT_EQ(run("exit 0"), 0);
+}
+
+TEST_F(Keeper, ARunDirectoryThatCannotBeMadeIsOneError) {
+  std::ofstream(folder_ + "/file") << "";
+  run_ = folder_ + "/file/run";
+  EXPECT_EQ(run("exit 0"), 1);
+  EXPECT_THAT(os::read_file(folder_ + "/stderr"), HasSubstr("cannot be made"));
+}
+
+TEST_F(Keeper, WrongUsageIsExitCodeTwo) {
+  std::vector<std::string> words = {"ganymede-keeper", "--run", run_};
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  EXPECT_EQ(program(static_cast<int>(argv.size()), argv.data()), 2);
+}
+
+}  // namespace
+}  // namespace ganymede::keeper
