@@ -1,0 +1,141 @@
+#include "common/service/run_directory.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "common/base/error.h"
+
+namespace ganymede::service {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class RunDirectory : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/ganymede-run-XXXXXX";
+    folder_ = ::mkdtemp(name);
+    std::filesystem::current_path(folder_);
+  }
+  void TearDown() override {
+    std::filesystem::current_path("/");
+    std::filesystem::remove_all(folder_);
+  }
+
+  static Manifest sample(std::uint64_t step) {
+    Manifest manifest{step, 2, 1, 1.0 / 3, "adamw", "abc", "[run]\nseed = 1\n", "bytes", {}};
+    manifest.parts = {{1, 20, "h1"}, {0, 10, "h0"}};
+    return manifest;
+  }
+
+  template <class Call>
+  static std::string error_of(Call call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  std::string folder_;
+};
+
+TEST_F(RunDirectory, TheJobIsReadAsItWasWritten) {
+  write_job({0xfedcba9876543210, {"a", "b"}, "plugins/x.so", ~std::uint64_t{0}, "/data/old"});
+  Job job = read_job();
+  EXPECT_EQ(job.id, 0xfedcba9876543210);
+  EXPECT_EQ(job.slots, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(job.plugin, "plugins/x.so");
+  EXPECT_EQ(job.plugin_hash, ~std::uint64_t{0});
+  EXPECT_EQ(job.load_from, "/data/old");
+}
+
+TEST_F(RunDirectory, ADamagedJobIsOneErrorThatNamesFileAndField) {
+  EXPECT_THAT(error_of(read_job), HasSubstr("job.json"));
+  auto error = [](const std::string& text) {
+    std::ofstream("job.json") << text;
+    return error_of(read_job);
+  };
+  EXPECT_THAT(error(""), HasSubstr("job.json is damaged"));
+  EXPECT_THAT(error("{\"job\": 1"), HasSubstr("job.json is damaged"));
+  EXPECT_THAT(error("[1]"), HasSubstr("not a JSON object"));
+  EXPECT_THAT(error("{}"), HasSubstr("\"job\" is missing"));
+  EXPECT_THAT(error("{\"job\": -1}"), HasSubstr("\"job\" is not a whole number"));
+  EXPECT_THAT(error("{\"job\": 1, \"slots\": [1]}"), HasSubstr("\"slots\""));
+}
+
+TEST_F(RunDirectory, ManifestsAreReadOldestFirstWithPartsByRank) {
+  write_manifest(".", sample(200));
+  write_manifest(".", sample(1000));
+  write_manifest(".", sample(30));
+  auto manifests = read_manifests(".");
+  ASSERT_EQ(manifests.size(), 3u);
+  EXPECT_EQ(manifests[0].step, 30u);
+  EXPECT_EQ(manifests[2].step, 1000u);
+  const Manifest& first = manifests[0];
+  EXPECT_EQ(first.loss, 1.0 / 3);
+  EXPECT_EQ(first.config, "[run]\nseed = 1\n");
+  EXPECT_EQ(first.parts[0].hash, "h0");
+  EXPECT_EQ(first.parts[1].rank, 1);
+  EXPECT_EQ(first.bytes(), 30u);
+}
+
+TEST_F(RunDirectory, ALossThatIsNoNumberIsKept) {
+  Manifest manifest = sample(1);
+  manifest.loss = std::numeric_limits<double>::quiet_NaN();
+  write_manifest(".", manifest);
+  EXPECT_TRUE(std::isnan(read_manifests(".")[0].loss));
+}
+
+TEST_F(RunDirectory, DraftsAndOtherFilesAreNoManifests) {
+  write_manifest(".", sample(1));
+  std::ofstream("manifest.000000000002.json.123.draft") << "{";
+  std::ofstream("notes.txt") << "x";
+  EXPECT_EQ(read_manifests(".").size(), 1u);
+  EXPECT_TRUE(read_manifests("missing").empty());
+}
+
+TEST_F(RunDirectory, AHalfWrittenManifestIsOneErrorAtEveryLength) {
+  write_manifest(".", sample(7));
+  std::string name = manifest_name(7);
+  std::string text;
+  std::getline(std::ifstream(name), text, '\0');
+  for (std::size_t size = 0; size + 2 < text.size(); size += 5) {
+    std::ofstream(name) << text.substr(0, size);
+    EXPECT_THAT(error_of([] { read_manifests("."); }), HasSubstr(name)) << size;
+  }
+}
+
+TEST_F(RunDirectory, AManifestThatContradictsItselfIsDamaged) {
+  write_manifest(".", sample(7));
+  std::filesystem::rename(manifest_name(7), manifest_name(8));
+  EXPECT_THAT(error_of([] { read_manifests("."); }), AllOf(HasSubstr(manifest_name(8)), HasSubstr("of step 7")));
+  std::filesystem::remove(manifest_name(8));
+  Manifest manifest = sample(9);
+  manifest.parts.pop_back();
+  write_manifest(".", manifest);
+  EXPECT_THAT(error_of([] { read_manifests("."); }), HasSubstr("not those of 2 ranks"));
+  manifest.parts = {{1, 1, "h"}, {1, 1, "h"}};
+  write_manifest(".", manifest);
+  EXPECT_THAT(error_of([] { read_manifests("."); }), HasSubstr("not those of 2 ranks"));
+}
+
+TEST_F(RunDirectory, CheckpointsAreFoundFromTheRunOrFromTheirOwnFolder) {
+  std::filesystem::create_directories("run/checkpoint");
+  EXPECT_EQ(find_checkpoints("run"), "run/checkpoint");
+  write_manifest("run/checkpoint", sample(1));
+  EXPECT_EQ(find_checkpoints("run/checkpoint"), "run/checkpoint");
+  std::filesystem::create_directories("empty");
+  for (const char* folder : {"empty", "missing"}) {
+    EXPECT_THAT(error_of([&] { find_checkpoints(folder); }), HasSubstr(folder));
+  }
+}
+
+}  // namespace
+}  // namespace ganymede::service
