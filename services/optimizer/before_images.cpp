@@ -23,24 +23,30 @@ BeforeImages::BeforeImages(const placement::Placement& placement, const CellMemo
 bool BeforeImages::protect(std::int64_t chunk, const std::function<bool()>& finishing) {
   Deadline deadline = Deadline::after_seconds(wait_seconds_);
   auto began = Clock::now();
-  for (bool waited = false;; waited = true) {
+  bool go_on = true, waited = false;
+  while (true) {
     std::uint64_t word = memory_.control->snapshot.load(std::memory_order_acquire);
     std::uint64_t mark = memory_.read_marks[chunk].load(std::memory_order_acquire);
     std::uint64_t flag = memory_.image_flags[chunk].load(std::memory_order_acquire);
-    if (!sp::needs_image(word, mark, flag) || save(sp::snapshot_step(word), chunk)) {
-      if (waited) {
-        log::warn("the update waited {:.3f} s for the snapshot of step {}: raise checkpoint.side_fraction",
-                  std::chrono::duration<double>(Clock::now() - began).count(), sp::snapshot_step(word));
-      }
-      return true;
-    }
-    if (finishing()) return false;
+    if (!sp::needs_image(word, mark, flag) || save(sp::snapshot_step(word), chunk)) break;
+    go_on = !finishing();
+    if (!go_on) break;
     if (deadline.passed()) {
       cancel(word);
-      return true;
+      break;
     }
+    waited = true;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  if (waited) waited_seconds_ += std::chrono::duration<double>(Clock::now() - began).count();
+  return go_on;
+}
+
+void BeforeImages::report(std::uint64_t step) {
+  if (waited_seconds_ == 0) return;
+  log::warn("the update of step {} waited {:.3f} s for the checkpoint service to read: raise checkpoint.side_fraction",
+            step, waited_seconds_);
+  waited_seconds_ = 0;
 }
 
 void BeforeImages::cancel(std::uint64_t word) const {

@@ -20,6 +20,9 @@ class BeforeImages {
   /// slot it cancels the snapshot. False when `finishing()` said so during the wait: the chunk must not be overwritten.
   bool protect(std::int64_t chunk, const std::function<bool()>& finishing);
 
+  /// Logs how long the update of `step` waited for the reader, if it did, and starts to count again.
+  void report(std::uint64_t step);
+
  private:
   void follow(std::uint64_t step);
   bool save(std::uint64_t step, std::int64_t chunk);
@@ -30,7 +33,8 @@ class BeforeImages {
   double wait_seconds_;
   std::uint64_t step_ = 0;          // of the snapshot that `held_` describes; 0: none
   std::vector<std::int64_t> held_;  // per slot: the chunk whose image it holds, or -1
-  std::size_t next_ = 0;            // slot to look at first
+  double waited_seconds_ = 0;
+  std::size_t next_ = 0;  // slot to look at first
 };
 
 }  // namespace ganymede::optimizer

@@ -129,8 +129,9 @@ void UpdateEngine::count(const Action& action) {
   std::uint64_t done = memory_.control->chunks_done.load(std::memory_order_relaxed) + 1;
   memory_.control->chunks_done.store(done, std::memory_order_release);
   publish_buckets(action.step, action.chunk, action.chunk + 1);
-  // Whoever waits on the word waits for a whole step.
-  if (action.chunk + 1 == placement_.chunks.size()) os::wake(memory_.control->chunks_done);
+  if (action.chunk + 1 < placement_.chunks.size()) return;
+  os::wake(memory_.control->chunks_done);  // whoever waits on the word waits for a whole step
+  images_.report(action.step);
 }
 
 /// The buckets whose last chunk is one of from … to - 1 hold `step`; chunk 0 also completes empty ones before it.

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "common/config/config.h"
+#include "common/placement/placement.h"
+#include "services/optimizer/cell_memory.h"
+#include "services/optimizer/plugin.h"
+#include "services/optimizer/update_engine.h"
+
+namespace ganymede::optimizer {
+
+/// AdamW as it is built, loaded once.
+const Plugin& adamw();
+
+/// All values that a step changes, for comparison bit by bit.
+struct Values {
+  std::vector<float> master;
+  std::vector<std::vector<float>> state;
+  std::vector<std::byte> working;
+  bool operator==(const Values&) const = default;
+};
+
+/// One cell of a small model in plain memory, with a worker that decides steps from keyed random gradients.
+class Cell {
+ public:
+  static config::Config small_config(config::Dtype wire = config::Dtype::fp32);
+
+  explicit Cell(const config::Config& config, int side_slots = 6, int rank = 0);
+
+  UpdateEngine engine(int threads = 1) { return UpdateEngine(placement, *adamw().table, memory, options(threads)); }
+  EngineOptions options(int threads = 1) const;
+
+  struct Decision {
+    bool apply = true, snapshot_after = false, stop_after = false;
+  };
+  /// Writes gradients, counts and record of the next step, then decides it.
+  void decide(Decision decision);
+  void decide() { decide(Decision{}); }
+  /// Carries out actions until the engine waits for a decision.
+  static void finish(UpdateEngine& engine);
+
+  /// Applies what is decided with servers that die: each after the first time that it carried out an action of one
+  /// kind on one chunk, so that over all of them every boundary was a death once. `torn` is called with each death.
+  void finish_with_deaths(const std::function<void(const step_protocol::UpdateAction&)>& torn);
+
+  std::uint64_t committed() const;
+  std::uint64_t chunks() const { return placement.chunks.size(); }
+  Values values() const;
+
+  config::Config config;
+  placement::Placement placement;
+  CellMemory memory;
+
+ private:
+  std::unique_ptr<step_protocol::ControlBlock> control_;
+  std::vector<step_protocol::Word> ready_, marks_, flags_;
+  std::vector<std::int64_t> counts_;
+  std::vector<float> gradients_, master_, redo_, images_;
+  std::vector<std::vector<float>> state_;
+  std::vector<std::byte> working_;
+};
+
+}  // namespace ganymede::optimizer

@@ -1,0 +1,258 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+
+#include "common/base/error.h"
+#include "common/base/random.h"
+#include "tests/unit/optimizer/cell.h"
+
+namespace ganymede::optimizer {
+namespace {
+
+using step_protocol::UpdateActionKind;
+
+/// Values after each of `steps` undisturbed steps.
+std::vector<Values> undisturbed(const config::Config& config, int steps) {
+  Cell cell(config);
+  UpdateEngine engine = cell.engine();
+  std::vector<Values> after;
+  for (int i = 0; i < steps; i++) {
+    cell.decide();
+    Cell::finish(engine);
+    after.push_back(cell.values());
+  }
+  return after;
+}
+
+TEST(UpdateEngine, AppliesAStepAndPublishesIt) {
+  Cell cell(Cell::small_config());
+  Values before = cell.values();
+  UpdateEngine engine = cell.engine();
+  EXPECT_EQ(engine.advance().action.kind, UpdateActionKind::await_decision);
+  cell.decide();
+  Cell::finish(engine);
+  EXPECT_EQ(cell.committed(), 1u);
+  for (const auto& word : cell.memory.working_copy_ready) EXPECT_EQ(word.load(), 1u);
+  for (const placement::OwnedRange& range : cell.placement.owned) {
+    for (std::int64_t i = range.shard_offset; i < range.shard_offset + range.count; i++) {
+      ASSERT_TRUE(std::isfinite(cell.memory.master[i]));
+    }
+    if (cell.placement.parameters[range.parameter].update == model_spec::UpdateKind::selection_bias) continue;
+    EXPECT_NE(before.master[range.shard_offset], cell.memory.master[range.shard_offset])
+        << cell.placement.parameters[range.parameter].name;
+  }
+  EXPECT_EQ(std::memcmp(cell.memory.working.data(), cell.memory.master.data(), cell.memory.working.size()), 0);
+}
+
+TEST(UpdateEngine, EngineThatDiesAtEveryBoundaryReachesTheSameBits) {
+  for (config::Dtype wire : {config::Dtype::fp32, config::Dtype::bf16}) {
+    auto expected = undisturbed(Cell::small_config(wire), 3);
+    Cell cell(Cell::small_config(wire));
+    for (int step = 0; step < 3; step++) {
+      cell.decide();
+      std::uint64_t deaths = 0;
+      cell.finish_with_deaths([&](const step_protocol::UpdateAction&) { deaths++; });
+      EXPECT_GE(deaths, 4 * cell.chunks());
+      EXPECT_TRUE(cell.values() == expected[step]) << "step " << step + 1;
+      for (const auto& word : cell.memory.working_copy_ready) EXPECT_EQ(word.load(), step + 1u);
+    }
+  }
+}
+
+/// What a kill in the middle of an action leaves: `fraction` of what it writes.
+void tear(Cell& cell, const step_protocol::UpdateAction& action, double fraction) {
+  const placement::Chunk& chunk = cell.placement.chunks[action.chunk];
+  auto part = static_cast<std::int64_t>(static_cast<double>(chunk.count) * fraction);
+  bool plugin = chunk.parameter >= 0 &&
+                cell.placement.parameters[chunk.parameter].update != model_spec::UpdateKind::selection_bias;
+  const float* redo = cell.memory.redo.data();
+  if (action.kind == UpdateActionKind::clear_seal) {  // inside `compute`
+    std::fill_n(cell.memory.redo.data(), part, std::numeric_limits<float>::quiet_NaN());
+  } else if (action.kind == UpdateActionKind::store_seal && plugin) {  // inside `copy`
+    std::copy_n(redo, chunk.count, cell.memory.master.data() + chunk.shard_offset);
+    std::copy_n(redo + placement::chunk_elements, part, cell.memory.state[0].data() + chunk.shard_offset);
+  } else if (action.kind == UpdateActionKind::count) {  // between counting and publishing
+    cell.memory.working_copy_ready[chunk.bucket].store(action.step - 1);
+  }
+}
+
+TEST(UpdateEngine, EngineThatDiesInsideAnActionReachesTheSameBits) {
+  auto expected = undisturbed(Cell::small_config(), 2);
+  Cell cell(Cell::small_config());
+  int at = 0;
+  for (int step = 0; step < 2; step++) {
+    cell.decide();
+    cell.finish_with_deaths([&](const step_protocol::UpdateAction& action) { tear(cell, action, (at++ % 5) / 4.0); });
+    EXPECT_TRUE(cell.values() == expected[step]);
+    for (const auto& word : cell.memory.working_copy_ready) EXPECT_EQ(word.load(), step + 1u);
+  }
+}
+
+TEST(UpdateEngine, SuccessorPublishesWhatWasCountedAndNoMore) {
+  Cell cell(Cell::small_config());
+  cell.decide();
+  std::uint64_t half = cell.chunks() / 2;
+  {
+    UpdateEngine engine = cell.engine();
+    while (cell.memory.control->chunks_done.load() < half) engine.advance();
+  }
+  for (auto& word : cell.memory.working_copy_ready) word.store(step_protocol::never);
+  cell.engine();
+  std::uint64_t chunk = 0;
+  for (std::size_t bucket = 0; bucket < cell.placement.buckets.size(); bucket++) {
+    while (chunk < cell.chunks() && cell.placement.chunks[chunk].bucket == static_cast<int>(bucket)) chunk++;
+    EXPECT_EQ(cell.memory.working_copy_ready[bucket].load(), chunk <= half ? 1u : 0u) << bucket;
+  }
+}
+
+TEST(UpdateEngine, BucketIsPublishedOnlyWithItsLastChunk) {
+  Cell cell(Cell::small_config());
+  UpdateEngine engine = cell.engine();
+  cell.decide();
+  while (true) {
+    Advance done = engine.advance();
+    if (done.action.kind == UpdateActionKind::await_decision) break;
+    std::uint64_t counted = cell.memory.control->chunks_done.load();
+    for (std::uint64_t chunk = counted; chunk < cell.chunks(); chunk++) {
+      int bucket = cell.placement.chunks[chunk].bucket;
+      ASSERT_EQ(cell.memory.working_copy_ready[bucket].load(), 0u);
+    }
+  }
+}
+
+TEST(UpdateEngine, BucketsOfWhichTheRankOwnsNothingArePublishedToo) {
+  config::Config config = Cell::small_config();
+  config.parallel.ranks = 6;
+  config.model.experts = 2;
+  config.data.rows_per_step = 6;
+  int empty = 0;
+  for (int rank = 0; rank < 6; rank++) {
+    Cell cell(config, 6, rank);
+    for (const auto& bucket : cell.placement.buckets) empty += bucket.shard_elements() == 0;
+    UpdateEngine engine = cell.engine();
+    cell.decide();
+    Cell::finish(engine);
+    for (const auto& word : cell.memory.working_copy_ready) EXPECT_EQ(word.load(), 1u) << rank;
+  }
+  EXPECT_GT(empty, 0);
+}
+
+TEST(UpdateEngine, SkippedStepChangesNothingAndIsPublished) {
+  Cell cell(Cell::small_config());
+  UpdateEngine engine = cell.engine();
+  cell.decide();
+  Cell::finish(engine);
+  Values before = cell.values();
+  cell.decide({.apply = false});
+  std::fill(cell.memory.redo.begin(), cell.memory.redo.end(), std::nanf(""));
+  Cell::finish(engine);
+  EXPECT_TRUE(cell.values() == before);
+  EXPECT_EQ(cell.committed(), 2u);
+  for (const auto& word : cell.memory.working_copy_ready) EXPECT_EQ(word.load(), 2u);
+}
+
+TEST(UpdateEngine, SeveralThreadsGiveTheBitsOfOne) {
+  auto expected = undisturbed(Cell::small_config(config::Dtype::bf16), 2);
+  Cell cell(Cell::small_config(config::Dtype::bf16));
+  UpdateEngine engine = cell.engine(3);
+  for (int step = 0; step < 2; step++) {
+    cell.decide();
+    Cell::finish(engine);
+    EXPECT_TRUE(cell.values() == expected[step]);
+  }
+}
+
+TEST(UpdateEngine, RanksTogetherGiveTheBitsOfOneRank) {
+  config::Config config = Cell::small_config();
+  Cell whole(config);
+  auto run = [](Cell& cell) {
+    // Gradients keyed by parameter and element, so that they do not depend on the cut.
+    UpdateEngine engine = cell.engine();
+    cell.decide();
+    auto* gradients = const_cast<float*>(cell.memory.gradients.data());
+    for (const auto& range : cell.placement.owned) {
+      for (std::int64_t i = 0; i < range.count; i++) {
+        gradients[range.shard_offset + i] = static_cast<float>(uniform(5, range.parameter, range.first + i) - 0.5);
+      }
+    }
+    Cell::finish(engine);
+  };
+  run(whole);
+  std::map<int, const float*> by_parameter;
+  for (const auto& range : whole.placement.owned)
+    by_parameter[range.parameter] = &whole.memory.master[range.shard_offset];
+  config.parallel.ranks = 4;
+  config.parallel.expert_group = 2;
+  for (int rank = 0; rank < 4; rank++) {
+    Cell cell(config, 6, rank);
+    run(cell);
+    for (const auto& range : cell.placement.owned) {
+      const float* expected = by_parameter[range.parameter] + range.first;
+      ASSERT_EQ(std::memcmp(&cell.memory.master[range.shard_offset], expected, range.count * 4), 0);
+    }
+  }
+}
+
+TEST(UpdateEngine, GapsStayZeroWhateverTheGradientsHold) {
+  Cell cell(Cell::small_config());
+  UpdateEngine engine = cell.engine();
+  cell.decide();
+  Cell::finish(engine);
+  int gaps = 0;
+  for (const placement::Chunk& chunk : cell.placement.chunks) {
+    if (chunk.parameter >= 0) continue;
+    gaps++;
+    for (std::int64_t i = 0; i < chunk.count; i++) EXPECT_EQ(cell.memory.master[chunk.shard_offset + i], 0.0f);
+  }
+  EXPECT_GT(gaps, 0);
+}
+
+void expect_refused(Cell& cell, const std::string& part) {
+  UpdateEngine engine = cell.engine();
+  try {
+    Cell::finish(engine);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr(part));
+  }
+  EXPECT_EQ(cell.committed(), 0u);
+}
+
+TEST(UpdateEngine, DamagedOrForeignDecisionsAreRefused) {
+  auto decided = [](auto change) {
+    auto cell = std::make_unique<Cell>(Cell::small_config());
+    cell->decide();
+    change(*cell, cell->memory.control->record_of(1));
+    return cell;
+  };
+  using Record = step_protocol::DecisionRecord;
+  auto seal = [](Record& record) { record.checksum = record.compute_checksum(); };
+  expect_refused(*decided([](Cell&, Record& record) { record.lr = 1; }), "record of step 1 is damaged");
+  expect_refused(*decided([&](Cell&, Record& record) { record.optimizer_hash = 1, seal(record); }), "own plugin");
+  expect_refused(*decided([&](Cell&, Record& record) { record.state_epoch = 1, seal(record); }), "state epoch 1");
+  expect_refused(*decided([](Cell& cell, Record&) { const_cast<std::int64_t&>(cell.memory.expert_counts[0])++; }),
+                 "expert counts");
+}
+
+TEST(UpdateEngine, FailingPluginIsNamedWithItsParameter) {
+  Plugin failing = load_plugin(FAULTY_PLUGINS "/failing.so");
+  Cell cell(Cell::small_config());
+  cell.decide();
+  UpdateEngine engine(cell.placement, *failing.table, cell.memory, cell.options());
+  Values before = cell.values();
+  try {
+    Cell::finish(engine);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("model.embed_tokens.weight in step 1 (code 7)"));
+  }
+  EXPECT_TRUE(cell.values() == before);
+}
+
+}  // namespace
+}  // namespace ganymede::optimizer

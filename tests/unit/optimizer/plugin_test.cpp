@@ -1,0 +1,149 @@
+#include "services/optimizer/plugin.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "common/base/error.h"
+#include "services/optimizer/plugin_commands.h"
+#include "services/optimizer/plugin_folder.h"
+
+namespace ganymede::optimizer {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string built_in = GANYMEDE_BINARY_DIR "/plugins";
+const std::string faulty = FAULTY_PLUGINS;
+
+/// The text of the Error that `call` throws.
+template <class Call>
+std::string refusal(Call call, ExitCode code = ExitCode::failed) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return "";
+}
+
+class PluginFiles : public testing::Test {
+ protected:
+  PluginFiles() {
+    std::string pattern = testing::TempDir() + "/pluginXXXXXX";
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~PluginFiles() override { fs::remove_all(folder_); }
+  void write(const std::string& name, const std::string& content) { std::ofstream(folder_ / name) << content; }
+  std::string path(const std::string& name = "") const { return (folder_ / name).string(); }
+
+ private:
+  fs::path folder_;
+};
+
+TEST(Plugin, AdamwIsSound) {
+  Plugin plugin = load_plugin(built_in + "/adamw.so");
+  EXPECT_STREQ(plugin.table->name, "adamw");
+  EXPECT_THAT(plugin.slots(), testing::ElementsAre("first_moment", "second_moment"));
+  EXPECT_STREQ(plugin.table->slots[0].meaning, "momentum");
+  EXPECT_NE(plugin.hash, 0u);
+}
+
+TEST(Plugin, EachFaultIsNamed) {
+  const std::vector<std::pair<std::string, std::string>> faults = {
+      {"other_symbol", "no symbol ganymede_optimizer_v1"},
+      {"other_abi", "speaks ABI 2"},
+      {"other_size", "table of 8 bytes"},
+      {"no_update", "no update_chunk"},
+      {"too_many_slots", "1000 slots"},
+      {"same_slot_twice", "'first' is taken twice"},
+      {"bad_slot_name", "slot 1 must be lower-case"},
+      {"reserved_slot", "'redo' is taken twice or reserved"}};
+  for (const auto& [name, part] : faults) {
+    std::string text = refusal([&] { load_plugin(faulty + "/" + name + ".so"); });
+    EXPECT_THAT(text, testing::HasSubstr(part));
+    EXPECT_THAT(text, testing::HasSubstr(name + ".so"));
+  }
+  EXPECT_NO_THROW(load_plugin(faulty + "/sound.so"));
+}
+
+TEST_F(PluginFiles, FileThatIsNoLibraryIsRefused) {
+  write("text.so", "not a library");
+  EXPECT_THAT(refusal([&] { load_plugin(path("text.so")); }), testing::HasSubstr("not a library"));
+  EXPECT_THAT(refusal([&] { load_plugin(path("absent.so")); }), testing::HasSubstr("absent.so"));
+}
+
+TEST(Plugin, UnknownNameIsAnsweredWithTheKnownOnes) {
+  EXPECT_THAT(refusal([] { find_plugin(built_in, "adamv"); }, ExitCode::usage), testing::HasSubstr("adamw"));
+}
+
+TEST_F(PluginFiles, NothingOutsideTheFolderIsFound) {
+  fs::create_directory(path("inner"));
+  write("outside.so", "");
+  for (std::string name : {"../outside", "/etc/passwd", "", ".", ".."}) {
+    EXPECT_THAT(refusal([&] { find_plugin(path("inner"), name); }, ExitCode::usage), testing::HasSubstr("none"))
+        << name;
+  }
+  EXPECT_THAT(refusal([&] { find_plugin(path("nowhere"), "adamw"); }), testing::HasSubstr("cannot be read"));
+}
+
+TEST_F(PluginFiles, PreparedCopyLiesUnderItsHash) {
+  PreparedPlugin first = prepare_plugin(built_in, "adamw", path());
+  EXPECT_EQ(first.path, fmt::format("plugins/adamw.{:016x}.so", first.plugin.hash));
+  EXPECT_TRUE(fs::exists(path(first.path)));
+  auto written = fs::last_write_time(path(first.path));
+  EXPECT_EQ(prepare_plugin(built_in, "adamw", path()).path, first.path);
+  EXPECT_EQ(fs::last_write_time(path(first.path)), written) << "copied once";
+}
+
+TEST_F(PluginFiles, DamagedCopyIsReplaced) {
+  PreparedPlugin first = prepare_plugin(faulty, "sound", path());
+  std::string copy = path(first.path), other = copy + ".damaged";
+  // A mapped library is never truncated in place: the damage comes by another file under its name.
+  fs::copy_file(copy, other);
+  fs::resize_file(other, fs::file_size(copy) / 2);
+  fs::rename(other, copy);
+  EXPECT_NO_THROW(prepare_plugin(faulty, "sound", path()));
+  EXPECT_EQ(fs::file_size(copy), fs::file_size(faulty + "/sound.so"));
+}
+
+TEST(Plugin, HyperParametersAreHeldAgainstItsRanges) {
+  config::Optimizer settings;
+  Plugin sound = load_plugin(faulty + "/sound.so");
+  EXPECT_NO_THROW(check_hyper_parameters(*sound.table, settings));
+  settings.lr = 0.75;
+  std::string text = refusal([&] { check_hyper_parameters(*sound.table, settings); }, ExitCode::usage);
+  EXPECT_THAT(text, testing::HasSubstr("optimizer.lr = 0.75"));
+  Plugin unknown = load_plugin(faulty + "/unknown_key.so");
+  text = refusal([&] { check_hyper_parameters(*unknown.table, settings); }, ExitCode::usage);
+  EXPECT_THAT(text, testing::HasSubstr("'momentum'"));
+}
+
+TEST(PluginCommands, ListNamesSoundAndBrokenOnes) {
+  std::string text = list_plugins(faulty, false);
+  EXPECT_THAT(text, testing::HasSubstr("sound 0.1"));
+  EXPECT_THAT(text, testing::HasSubstr("other_abi: optimizer plugin"));
+  EXPECT_THAT(list_plugins(built_in, true), testing::HasSubstr("\"name\":\"adamw\""));
+}
+
+TEST(PluginCommands, DescribeTellsSlotsAndRanges) {
+  EXPECT_THAT(describe_plugin(built_in, "adamw", false), testing::HasSubstr("state first_moment"));
+  EXPECT_THAT(describe_plugin(built_in, "adamw", true), testing::HasSubstr("\"meaning\":\"second_moment\""));
+}
+
+TEST_F(PluginFiles, PrepareRunPrintsWhatTheLauncherNeeds) {
+  write("config.toml", "[optimizer]\nname = \"adamw\"\nplugin_folder = \"" + built_in + "\"\n");
+  std::string text = prepare_run(path());
+  EXPECT_THAT(text, testing::HasSubstr(R"("slots":["first_moment","second_moment"])"));
+  EXPECT_THAT(text, testing::HasSubstr("\"plugin\":\"plugins/adamw."));
+  EXPECT_THAT(refusal([&] { prepare_run(path("absent")); }, ExitCode::usage), testing::HasSubstr("absent"));
+}
+
+}  // namespace
+}  // namespace ganymede::optimizer
