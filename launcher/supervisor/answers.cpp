@@ -102,7 +102,7 @@ struct Exchange {
   }
 
   Message answer(const fbs::StopRequest& body) const {
-    supervisor.stop(body.now());
+    body.now() ? supervisor.stop_now_after_answer() : supervisor.stop();
     return msg::ack(request);
   }
 

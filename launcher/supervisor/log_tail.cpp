@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "common/service/run_directory.h"
@@ -33,11 +34,20 @@ std::vector<std::string> last_lines(const std::string& text, int count) {
   return lines;
 }
 
+std::vector<std::string> last_words(const std::string& text, int count) {
+  constexpr int stack_lines = 32;
+  auto crash = text.rfind("crashed by ");
+  if (crash == std::string::npos) return last_lines(text, count);
+  auto lines = last_lines(text.substr(crash), std::numeric_limits<int>::max());
+  if (lines.size() > stack_lines) lines.resize(stack_lines);
+  return lines;
+}
+
 std::string last_log_lines(const ServiceId& id, int count) {
   std::string text;
   for (const char* kind : {"log", "out"}) {
     std::string path = fmt::format("{}/{}.{}", service::log_folder, id.stem(), kind);
-    for (const std::string& line : last_lines(tail(path), count)) text += fmt::format("  {}: {}\n", path, line);
+    for (const std::string& line : last_words(tail(path), count)) text += fmt::format("\n  {}: {}", path, line);
   }
   return text;
 }

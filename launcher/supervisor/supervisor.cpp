@@ -29,6 +29,7 @@ Supervisor::Supervisor(SupervisorParts parts)
       membership_(parts_.config.parallel.ranks, parts_.cells.highest_generation()),
       checkpoint_parts_(parts_.config.parallel.ranks),
       timer_(parts_.io),
+      farewell_(parts_.io),
       stopping_(parts_.cells.stop_requested()) {}
 
 Outcome Supervisor::run() {
@@ -106,8 +107,16 @@ void Supervisor::checkpoint_failed(std::uint64_t step, int rank, const std::stri
   parts_.terminal.line(line);
 }
 
-void Supervisor::stop(bool now) {
-  if (now) return halt({ExitCode::can_go_on, ""}, true);
+void Supervisor::stop_now() { halt({ExitCode::can_go_on, ""}, true); }
+
+void Supervisor::stop_now_after_answer() {
+  farewell_.expires_after(std::chrono::milliseconds(100));
+  farewell_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) stop_now();
+  });
+}
+
+void Supervisor::stop() {
   if (phase_ != Phase::working || stopping_) return;
   stopping_ = true;
   parts_.cells.request_stop();
@@ -174,10 +183,9 @@ void Supervisor::replace(ServiceProcess& process, const os::Ending& ending) {
     std::string why = usage ? ""
                             : fmt::format(", more than {} times within {}", parts_.config.launch.restart_budget,
                                           human_seconds(parts_.config.launch.restart_window_seconds));
-    return halt(
-        {usage ? ExitCode::usage : ExitCode::failed,
-         fmt::format("{}{}; its last log lines:\n{}", what, why, last_log_lines(process.id(), shown_log_lines))},
-        false);
+    return halt({usage ? ExitCode::usage : ExitCode::failed,
+                 fmt::format("{}{}; its last log lines:{}", what, why, last_log_lines(process.id(), shown_log_lines))},
+                false);
   }
   ++process.restarts;
   std::string line = fmt::format("{}; it is started again (restart {})", what, process.restarts);

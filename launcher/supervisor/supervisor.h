@@ -56,7 +56,11 @@ class Supervisor {
   void checkpoint_failed(std::uint64_t step, int rank, const std::string& text);
 
   // What a person asks for.
-  void stop(bool now);
+  /// After the current step, with a checkpoint.
+  void stop();
+  /// At once. Asked for by a message, a moment later, so that the sender gets its answer.
+  void stop_now();
+  void stop_now_after_answer();
   void checkpoint();
   void restart(const ServiceId& id);
 
@@ -93,7 +97,7 @@ class Supervisor {
   coordinator::Membership membership_;
   coordinator::KeyValueStore store_;
   coordinator::CheckpointParts checkpoint_parts_;
-  boost::asio::steady_timer timer_;
+  boost::asio::steady_timer timer_, farewell_;
   Phase phase_ = Phase::working;
   Outcome outcome_;
   bool stopping_ = false;

@@ -26,7 +26,8 @@ void Supervisor::on_signal(int number) {
     return;
   }
   if (number == SIGINT) ++interrupts_;
-  stop(interrupts_ > 1);
+  if (interrupts_ > 1) return stop_now();
+  stop();
 }
 
 void Supervisor::tick() {

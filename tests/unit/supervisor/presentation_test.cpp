@@ -120,6 +120,17 @@ TEST(LogTail, KeepsTheLastLinesThatSaySomething) {
   EXPECT_TRUE(last_lines("", 2).empty());
 }
 
+TEST(LogTail, ShowsACrashWithItsStackFromTheStart) {
+  std::string stack;
+  for (int i = 0; i < 50; ++i) stack += "frame\n";
+  auto lines = last_words("noise\ncrashed by SIGBUS, stack:\nold\ncrashed by SIGSEGV, stack:\n" + stack, 3);
+  ASSERT_FALSE(lines.empty());
+  EXPECT_EQ(lines.front(), "crashed by SIGSEGV, stack:");
+  EXPECT_GT(lines.size(), 20u);
+  EXPECT_LT(lines.size(), 40u);
+  EXPECT_EQ(last_words("a\nb\n", 1), (std::vector<std::string>{"b"}));
+}
+
 /// What a terminal wrote.
 std::string written(bool interactive, void (*use)(Terminal&)) {
   int ends[2];

@@ -1,0 +1,185 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "common/base/error.h"
+#include "tests/support/fake_programs.h"
+#include "tests/support/process_wait.h"
+#include "tests/support/training_run.h"
+
+/// Faults of services and of the launcher itself, played with fake services: the real keeper and launcher have to end
+/// in the right way and to leave nothing behind.
+namespace ganymede::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class LauncherFault : public ::testing::Test {
+ protected:
+  LauncherFault() {
+    std::filesystem::create_directory(dataset_.path() + "/set");
+    run_.data = dataset_.path() + "/set";
+  }
+  void play(const std::string& service, const std::string& behaviour) {
+    run_.environment.emplace_back("FAKE_" + service, behaviour);
+  }
+  /// Every fake runs: the launcher answers, and all services are there.
+  void wait_until_all_run() {
+    wait_until(
+        [&] {
+          auto answer = run_.ganymede({"ctl", run_.folder(), "status", "--json"});
+          if (answer.exit_code != 0) return false;
+          auto status = nlohmann::json::parse(answer.output);
+          for (const auto& cell : status["cells"])
+            for (const auto& service : cell["services"])
+              if (service["state"] != "running") return false;
+          return !status["cells"].empty();
+        },
+        30, "all services run");
+  }
+  void expect_nothing_left() {
+    wait_until([&] { return run_.leftovers().empty(); }, 5, "no process is left");
+  }
+
+  TemporaryFolder dataset_;  // the fakes do not look at it
+  FakePrograms programs_;
+  TrainingRun run_{{"parallel.ranks=2", "launch.restart_budget=2", "launch.heartbeat_timeout_seconds=2",
+                    "launch.stop_timeout_seconds=2"},
+                   programs_.path()};
+};
+
+TEST_F(LauncherFault, ServiceThatDiesAgainAndAgainEndsTheRunWithItsLastWords) {
+  play("DATA", "die");
+  EXPECT_EQ(run_.train(), 1);
+  EXPECT_THAT(run_.output(), HasSubstr("ended: exit code 3"));
+  EXPECT_THAT(run_.output(), HasSubstr("more than 2 times"));
+  EXPECT_THAT(run_.output(), HasSubstr("the fake dies"));
+  expect_nothing_left();
+}
+
+TEST_F(LauncherFault, CrashIsNamedBySignalAndStack) {
+  play("OPTIMIZER", "crash");
+  EXPECT_EQ(run_.train(), 1);
+  EXPECT_THAT(run_.output(), HasSubstr("killed by SIGSEGV"));
+  EXPECT_THAT(run_.output(), HasSubstr("crashed by SIGSEGV"));
+  expect_nothing_left();
+}
+
+TEST_F(LauncherFault, UsageFaultOfAServiceIsNotTriedAgain) {
+  play("CHECKPOINT", "usage");
+  EXPECT_EQ(run_.train(), 2);
+  EXPECT_THAT(run_.output(), Not(HasSubstr("started again")));
+  expect_nothing_left();
+}
+
+TEST_F(LauncherFault, FatalReportStopsEverythingWithItsText) {
+  play("DATA", "fatal");
+  EXPECT_EQ(run_.train(), 1);
+  EXPECT_THAT(run_.output(), HasSubstr("the fake fault"));
+  expect_nothing_left();
+}
+
+TEST_F(LauncherFault, InterruptTwiceKillsEvenStubbornServicesAtOnce) {
+  play("WORKER", "stubborn");
+  run_.start();
+  wait_until_all_run();
+  run_.signal(SIGINT);
+  run_.wait_for_state("stopping");
+  EXPECT_TRUE(run_.running());
+  run_.signal(SIGINT);
+  EXPECT_EQ(run_.wait(10), 75);
+  expect_nothing_left();
+}
+
+TEST_F(LauncherFault, StopNowByCommandEndsTheRunAtOnce) {
+  run_.start();
+  wait_until_all_run();
+  EXPECT_EQ(run_.ganymede({"ctl", run_.folder(), "stop", "--now"}).exit_code, 0);
+  EXPECT_EQ(run_.wait(10), 75);
+  expect_nothing_left();
+}
+
+TEST_F(LauncherFault, KilledServiceIsReplacedAndWorkersDeathBeginsANewGeneration) {
+  run_.start();
+  wait_until_all_run();
+  auto before = run_.status();
+  EXPECT_EQ(before["generation"], 1);
+  int data = run_.pid_of("data", 1), worker = run_.pid_of("worker", 0);
+  ::kill(data, SIGKILL);
+  wait_until([&] { return run_.pid_of("data", 1) != data && run_.pid_of("data", 1) != 0; }, 10, "a new data server");
+  wait_until_all_run();
+  EXPECT_EQ(run_.status()["generation"], 1);
+  ::kill(worker, SIGKILL);
+  wait_until([&] { return run_.pid_of("worker", 0) != worker && run_.pid_of("worker", 0) != 0; }, 10, "a new worker");
+  wait_until_all_run();
+  auto after = run_.status();
+  EXPECT_EQ(after["generation"], 2);
+  EXPECT_EQ(after["cells"][1]["services"]["data"]["restarts"], 1);
+  EXPECT_EQ(after["cells"][0]["services"]["worker"]["restarts"], 1);
+}
+
+TEST_F(LauncherFault, SilentServiceIsKilledAndReplaced) {
+  run_.start();
+  wait_until_all_run();
+  int worker = run_.pid_of("worker", 1);
+  ::kill(worker, SIGSTOP);
+  wait_until([&] { return run_.pid_of("worker", 1) != worker; }, 15, "the stopped worker is replaced");
+  wait_until_all_run();
+  EXPECT_THAT(run_.output(), HasSubstr("no sign of life"));
+}
+
+TEST_F(LauncherFault, RestartByCommandIsNotChargedToTheBudget) {
+  run_.start();
+  wait_until_all_run();
+  for (int i = 0; i < 4; ++i) {
+    int before = run_.pid_of("checkpoint", 0);
+    EXPECT_EQ(run_.ganymede({"ctl", run_.folder(), "restart", "checkpoint"}).exit_code, 0);
+    wait_until([&] { return run_.pid_of("checkpoint", 0) != before; }, 10, "a new checkpoint service");
+    wait_until_all_run();
+  }
+  EXPECT_TRUE(run_.running());
+  auto refused = run_.ganymede({"ctl", run_.folder(), "restart", "data", "--rank", "7"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.output, HasSubstr("no data of rank 7"));
+}
+
+TEST_F(LauncherFault, KilledLauncherIsReplacedAndGoesOnAboveTheGenerationsSeen) {
+  run_.start();
+  wait_until_all_run();
+  auto before = run_.status();
+  int launcher = before["launchers"][0]["pid"].get<int>();
+  ::kill(launcher, SIGKILL);
+  wait_until(
+      [&] {
+        auto answer = run_.ganymede({"ctl", run_.folder(), "status", "--json"});
+        return answer.exit_code == 0 && nlohmann::json::parse(answer.output)["launchers"][0]["pid"] != launcher;
+      },
+      20, "a new launcher");
+  wait_until_all_run();
+  auto after = run_.status();
+  EXPECT_EQ(after["generation"], 2);
+  EXPECT_EQ(after["launchers"][0]["keeper_pid"], before["launchers"][0]["keeper_pid"]);
+  EXPECT_EQ(run_.leftovers().size(), 2u + 8u);  // keeper, launcher and eight services; none of the old ones
+}
+
+TEST_F(LauncherFault, KilledKeeperTakesEverythingWithIt) {
+  run_.start();
+  wait_until_all_run();
+  run_.signal(SIGKILL);
+  wait_until([&] { return run_.leftovers().empty(); }, 10, "no process is left");
+  EXPECT_NE(run_.wait(5), 0);
+}
+
+TEST_F(LauncherFault, ServiceThatNeverEndsIsKilledAfterAFault) {
+  play("WORKER", "stubborn");
+  play("DATA", "fatal");
+  EXPECT_EQ(run_.train({}, 30), 1);
+  expect_nothing_left();
+}
+
+}  // namespace
+}  // namespace ganymede::test
