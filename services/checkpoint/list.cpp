@@ -55,7 +55,9 @@ std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder) {
     listed.push_back({manifest.step, manifest.bytes(), complete, manifest.loss});
     parts.erase(manifest.step);
   }
+  std::uint64_t newest = manifests.empty() ? 0 : manifests.back().step;
   for (const auto& [step, ranks] : parts) {
+    if (step < newest) continue;  // its manifest is gone; its parts go when their services look
     std::uint64_t bytes = 0;
     for (int rank : ranks) bytes += bytes_of_part(checkpoints, rank, step);
     listed.push_back({step, bytes, false, std::numeric_limits<double>::quiet_NaN()});

@@ -12,7 +12,7 @@ struct ListedCheckpoint {
   double loss = 0;        // NaN: not known
 };
 
-/// All checkpoints of a run directory or checkpoint folder, also those that are only just being written, by step.
+/// All checkpoints of a run directory or checkpoint folder, by step; also newer ones that are not complete yet.
 /// Throws Error for a folder without checkpoints or a damaged manifest.
 std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder);
 

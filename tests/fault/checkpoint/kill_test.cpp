@@ -1,0 +1,129 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "services/checkpoint/checkpoint_view.h"
+#include "services/checkpoint/list.h"
+#include "services/checkpoint/verify.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/checkpoint/test_cell.h"
+
+/// A kill at every point of writing, committing and pruning checkpoints. RocksDB keeps threads that a fork does not
+/// copy, so everything that opens a database runs in a child of its own; segments are shared with all children.
+namespace ganymede::checkpoint {
+namespace {
+
+constexpr int killed = 77;
+
+/// Exit code of a child that runs `body`, which returns "" or what went wrong.
+int in_child(const std::function<std::string()>& body) {
+  pid_t child = ::fork();
+  if (child == 0) {
+    std::string wrong;
+    try {
+      wrong = body();
+    } catch (const std::exception& error) {
+      wrong = error.what();
+    }
+    if (!wrong.empty()) fmt::print(stderr, "{}\n", wrong);
+    ::_exit(wrong.empty() ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// Ends the process at the n-th point that is reached (1: the first). Of the many values only every 40th is one.
+Reached end_at(int n) {
+  return [n, reached = 0, values = 0](std::string_view point) mutable {
+    if (point == "value" && values++ % 40 != 0) return;
+    if (++reached == n) ::_exit(killed);
+  };
+}
+
+/// What every reader must see at any time: every listed checkpoint that counts as complete is intact.
+std::string check_folder(const std::string& folder, std::uint64_t at_least) {
+  std::vector<service::Manifest> manifests = service::read_manifests(folder);
+  if (at_least > 0 && (manifests.empty() || manifests.back().step < at_least)) return "the newest checkpoint is gone";
+  for (const service::Manifest& manifest : manifests) {
+    CheckpointView view(folder, manifest);
+    Verification result = verify(view, [](std::uint64_t, std::uint64_t) {});
+    if (!result.damage.empty())
+      return fmt::format("step {}: {}: {}", manifest.step, result.damage[0].where, result.damage[0].reason);
+  }
+  return "";
+}
+
+config::Config small_config(int ranks) {
+  config::Config config = test_config(ranks, 1);
+  config.model.layers = 2;
+  config.model.vocabulary = 64;
+  config.checkpoint.keep_last = 1;
+  return config;
+}
+
+class KilledRun : public testing::TestWithParam<int> {};
+
+TEST_P(KilledRun, LeavesWholeCheckpointsOnlyAndTheNextRunGoesOn) {
+  config::Config config = small_config(GetParam());
+  int points = 0;
+  for (int ending = killed; ending == killed; ++points) {
+    test::TemporaryFolder folder;
+    ending = in_child([&] {
+      TestWorld world(config, folder.path(), end_at(points + 1));
+      world.recover();
+      for (std::uint64_t step : {10, 20, 30}) world.checkpoint(step);
+      return world.launcher.failure;
+    });
+    ASSERT_TRUE(ending == killed || ending == 0) << "point " << points;
+    ASSERT_EQ(in_child([&] { return check_folder(folder.path(), ending == 0 ? 30 : 0); }), 0) << "point " << points;
+    ASSERT_EQ(in_child([&]() -> std::string {
+                std::vector<service::Manifest> manifests = service::read_manifests(folder.path());
+                std::uint64_t loaded = manifests.empty() ? 0 : manifests.back().step;
+                TestWorld world(config, folder.path());
+                world.load(loaded);
+                if (loaded > 0 && world.cells[0]->wrong_elements(loaded) != 0) return "the restored state is wrong";
+                world.recover();
+                world.checkpoint(loaded + 10, true);
+                world.recover();
+                auto listed = list_checkpoints(folder.path());
+                if (listed.size() != 1 || listed[0].step != loaded + 10 || !listed[0].complete)
+                  return "the list is wrong";
+                return check_folder(folder.path(), loaded + 10);
+              }),
+              0)
+        << "point " << points;
+  }
+  EXPECT_GT(points, 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, KilledRun, testing::Values(1, 2));
+
+TEST(KilledService, CommitsTheLastCheckpointWhateverThePoint) {
+  config::Config config = small_config(1);
+  int points = 0;
+  for (int ending = killed; ending == killed; ++points) {
+    test::TemporaryFolder folder;
+    TestWorld world(config, folder.path());
+    world.services.clear();
+    world.cells[0]->fill(10);
+    world.cells[0]->order_snapshot(10, true);
+    auto serve = [&](const Reached& reached) {
+      world.start(folder.path(), reached);
+      world.recover();
+      world.serve_all();
+      return world.launcher.failure;
+    };
+    ending = in_child([&] { return serve(end_at(points + 1)); });
+    ASSERT_TRUE(ending == killed || ending == 0) << "point " << points;
+    ASSERT_EQ(in_child([&] { return serve([](std::string_view) {}); }), 0) << "point " << points;
+    ASSERT_EQ(in_child([&] { return check_folder(folder.path(), 10); }), 0) << "point " << points;
+    EXPECT_EQ(world.cells[0]->control().block->snapshot, step_protocol::ended_word(10)) << "point " << points;
+  }
+  EXPECT_GE(points, 8);
+}
+
+}  // namespace
+}  // namespace ganymede::checkpoint

@@ -1,0 +1,160 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "common/os/files.h"
+#include "services/checkpoint/list.h"
+#include "services/checkpoint/program.h"
+#include "services/checkpoint/value_plan.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/checkpoint/test_cell.h"
+
+namespace ganymede::checkpoint {
+namespace {
+
+struct Ran {
+  int code = 0;
+  std::string out, err;
+  nlohmann::json json() const { return nlohmann::json::parse(out); }
+};
+
+Ran run(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "ganymede-checkpoint");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  Ran ran;
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  ran.code = program(static_cast<int>(argv.size()), argv.data());
+  std::fflush(nullptr);
+  ran.out = testing::internal::GetCapturedStdout();
+  ran.err = testing::internal::GetCapturedStderr();
+  return ran;
+}
+
+TEST(Commands, ListAndVerifySpeakTheJsonThatScriptsRelyOn) {
+  test::TemporaryFolder folder;
+  TestWorld(test_config(2, 1), folder.path() + "/checkpoint").checkpoint(7);
+  nlohmann::json listed = run({"list", folder.path(), "--json"}).json();
+  EXPECT_EQ(listed[0]["step"], 7);
+  EXPECT_EQ(listed[0]["complete"], true);
+  EXPECT_EQ(listed[0]["loss"], 2.5);
+  Ran verified = run({"verify", folder.path(), "--hash", "--json"});
+  EXPECT_EQ(verified.code, 0);
+  EXPECT_EQ(verified.json()["damaged"], nlohmann::json::array());
+  EXPECT_EQ(verified.json()["hash"].get<std::string>().size(), 32u);
+  EXPECT_EQ(run({"verify", folder.path() + "/checkpoint", "--step", "7", "--hash", "--json"}).json(), verified.json());
+  EXPECT_THAT(run({"list", folder.path()}).out, testing::HasSubstr("complete"));
+  EXPECT_THAT(run({"verify", folder.path(), "--hash"}).out, testing::HasSubstr(verified.json()["hash"]));
+}
+
+TEST(Commands, WrongUseEndsInOneLineAndTheRightCode) {
+  test::TemporaryFolder folder;
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{},
+                                             {"list"},
+                                             {"liste", folder.path()},
+                                             {"verify", folder.path(), "--step", "x"},
+                                             {"list", folder.path()},
+                                             {"dump", folder.path()},
+                                             {"verify", folder.path() + "/none"}}) {
+    Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+  }
+  EXPECT_EQ(run({"verify", "--help"}).code, 0);
+}
+
+TEST(Commands, DumpIsASafetensorsFileOfTheMasterParameters) {
+  test::TemporaryFolder folder;
+  TestWorld(test_config(3, 1), folder.path()).checkpoint(7);
+  std::string file = folder.path() + "/model.safetensors";
+  ASSERT_EQ(run({"dump", folder.path(), "--to", file}).code, 0);
+  std::string bytes = os::read_file(file);
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  nlohmann::json header = nlohmann::json::parse(bytes.substr(8, length));
+  EXPECT_EQ(header["__metadata__"]["step"], "7");
+  EXPECT_EQ((8 + length) % 8, 0u);
+  placement::Placement placement = placement::build(test_config(1, 1), 0);
+  EXPECT_EQ(header.size(), placement.parameters.size() + 1);
+  for (const model_spec::ParameterSpec& parameter : placement.parameters) {
+    const nlohmann::json& entry = header.at(parameter.name);
+    EXPECT_EQ(entry["dtype"], "F32");
+    EXPECT_EQ(entry["shape"].get<std::vector<std::int64_t>>(), parameter.shape);
+    std::uint64_t begin = entry["data_offsets"][0], end = entry["data_offsets"][1];
+    ASSERT_EQ(end - begin, static_cast<std::uint64_t>(parameter.elements()) * 4);
+    std::vector<float> values(static_cast<std::size_t>(parameter.elements()));
+    std::memcpy(values.data(), bytes.data() + 8 + length + begin, end - begin);
+    TestValues expected("master", parameter.name, 7);
+    for (std::int64_t i = 0; i < parameter.elements(); i += 97) ASSERT_EQ(values[i], expected(i)) << parameter.name;
+  }
+}
+
+TEST(Commands, DumpThatCannotBeWrittenLeavesNothing) {
+  test::TemporaryFolder folder;
+  TestWorld(test_config(1, 1), folder.path()).checkpoint(7);
+  Ran ran = run({"dump", folder.path(), "--to", folder.path() + "/none/model.safetensors"});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.err, testing::HasSubstr("none/model.safetensors"));
+}
+
+TEST(List, WorksWhileCheckpointsComeAndGo) {
+  test::TemporaryFolder folder;
+  TestWorld world(test_config(1, 1), folder.path());
+  world.checkpoint(1);
+  std::atomic<bool> done{false};
+  std::string failure;
+  int looked = 0;
+  std::thread reader([&] {
+    while (!done) {
+      try {
+        auto listed = list_checkpoints(folder.path());
+        if (listed.empty()) failure = "the list was empty";
+        ++looked;
+      } catch (const Error& error) {
+        failure = error.what();
+      }
+    }
+  });
+  for (std::uint64_t step = 2; step < 20; ++step) world.checkpoint(step);
+  done = true;
+  reader.join();
+  EXPECT_EQ(failure, "");
+  EXPECT_GT(looked, 0);
+}
+
+TEST(Key, IsReadBackAndSortsByElement) {
+  Key key{"master", "model.layers.3.mlp.experts.5.gate_proj.weight", 123456};
+  EXPECT_EQ(decode(encode(key)), key);
+  EXPECT_LT(encode({"master", "w", 99}), encode({"master", "w", 100}));
+  for (const char* bad : {"", "master", "master/w", "master/w/12", "/w/0000000000000000", "master/w/000000000000000x",
+                          "master//0000000000000000", "~part"}) {
+    EXPECT_FALSE(decode(bad)) << bad;
+  }
+  EXPECT_EQ(family_step(family_name(42)), 42u);
+  EXPECT_FALSE(family_step("default"));
+}
+
+TEST(ValuePlan, CoversEveryOwnedElementOnceWithinTheBound) {
+  placement::Placement placement = placement::build(test_config(3, 1), 1);
+  std::int64_t most = 2 * placement::chunk_elements, planned = 0, owned = 0;
+  for (const PlannedValue& value : plan_values(placement, most)) {
+    EXPECT_LE(value.count, most);
+    std::int64_t next = value.first;
+    for (int chunk : value.chunks) {
+      EXPECT_EQ(placement.chunks[chunk].first, next);
+      next += placement.chunks[chunk].count;
+    }
+    planned += value.count;
+  }
+  for (const placement::OwnedRange& range : placement.owned) owned += range.count;
+  EXPECT_EQ(planned, owned);
+}
+
+}  // namespace
+}  // namespace ganymede::checkpoint

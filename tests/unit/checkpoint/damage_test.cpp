@@ -1,0 +1,168 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "services/checkpoint/checkpoint_view.h"
+#include "services/checkpoint/list.h"
+#include "services/checkpoint/restore.h"
+#include "services/checkpoint/verify.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/checkpoint/test_cell.h"
+
+namespace ganymede::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+std::vector<fs::path> tables(const std::string& checkpoints, int rank) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(part_folder(checkpoints, rank))) {
+    if (entry.path().extension() == ".sst") found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end(), [](auto& a, auto& b) { return fs::file_size(a) > fs::file_size(b); });
+  return found;
+}
+
+std::vector<Damage> damage_of(const std::string& folder) {
+  CheckpointView view = open_checkpoint(folder, 0);
+  return verify(view, [](std::uint64_t, std::uint64_t) {}).damage;
+}
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+class DamagedCheckpoint : public testing::Test {
+ protected:
+  DamagedCheckpoint() { TestWorld(test_config(2, 1), folder.path()).checkpoint(7); }
+  test::TemporaryFolder folder;
+};
+
+TEST_F(DamagedCheckpoint, FlippedByteIsFoundAndNamed) {
+  fs::path table = tables(folder.path(), 1).front();
+  std::fstream file(table, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(5000);
+  char byte = static_cast<char>(file.get());
+  file.seekp(5000);
+  file.put(static_cast<char>(byte ^ 1));
+  file.close();
+  std::vector<Damage> damage = damage_of(folder.path());
+  ASSERT_EQ(damage.size(), 1u);
+  EXPECT_THAT(damage[0].where, testing::StartsWith("rank.1/"));
+
+  TestWorld world(test_config(1, 1), folder.path());
+  std::string text = error_of([&] { world.load(7); });
+  EXPECT_THAT(text, HasSubstr("step 7"));
+  EXPECT_THAT(text, HasSubstr(damage[0].where));
+  EXPECT_THAT(text, HasSubstr("ganymede checkpoint verify"));
+  EXPECT_EQ(world.cells[0]->control().block->restored, 0u);
+}
+
+TEST_F(DamagedCheckpoint, TruncatedFileIsFound) {
+  fs::path table = tables(folder.path(), 1).front();
+  fs::resize_file(table, fs::file_size(table) - 1);
+  EXPECT_THAT(damage_of(folder.path()), testing::Not(testing::IsEmpty()));
+}
+
+TEST_F(DamagedCheckpoint, MissingFilesAndPartsAreFound) {
+  fs::remove(tables(folder.path(), 0).front());
+  EXPECT_THAT(damage_of(folder.path()), testing::Not(testing::IsEmpty()));
+  fs::remove_all(part_folder(folder.path(), 1));
+  std::vector<Damage> damage = damage_of(folder.path());
+  ASSERT_THAT(damage, testing::Not(testing::IsEmpty()));
+  EXPECT_EQ(damage.back().where, "rank.1");
+  EXPECT_FALSE(list_checkpoints(folder.path())[0].complete);
+}
+
+TEST_F(DamagedCheckpoint, PartOfAnotherCheckpointIsNotBelieved) {
+  test::TemporaryFolder other;
+  {
+    TestWorld world(test_config(2, 1), other.path());
+    world.cells[1]->fill(8);
+    world.cells[1]->order_snapshot(7, false);
+    world.services[1]->serve();
+  }
+  fs::remove_all(part_folder(folder.path(), 1));
+  fs::copy(part_folder(other.path(), 1), part_folder(folder.path(), 1), fs::copy_options::recursive);
+  std::vector<Damage> damage = damage_of(folder.path());
+  ASSERT_EQ(damage.size(), 1u);
+  EXPECT_EQ(damage[0].where, "rank.1");
+}
+
+TEST_F(DamagedCheckpoint, BrokenManifestIsNamed) {
+  std::ofstream(fs::path(folder.path()) / service::manifest_name(9)) << "{\"step\": 9";
+  EXPECT_THAT(error_of([&] { list_checkpoints(folder.path()); }), HasSubstr(service::manifest_name(9)));
+}
+
+TEST(Restore, OptimizerWithOtherStateIsRefusedInOneSentence) {
+  test::TemporaryFolder folder;
+  TestWorld world(test_config(1, 1), folder.path());
+  world.checkpoint(7);
+  CheckpointView view = open_checkpoint(folder.path(), 7);
+  CellArrays arrays{world.cells[0]->array("master"), {"momentum"}, {world.cells[0]->array("first_moment")}};
+  std::string text = error_of([&] { restore(view, world.cells[0]->placement(), arrays, [](auto, auto) {}); });
+  EXPECT_THAT(text, HasSubstr("first_moment, master, second_moment"));
+  EXPECT_THAT(text, HasSubstr("needs momentum"));
+}
+
+TEST(Restore, OtherModelIsRefusedWithBothShapes) {
+  test::TemporaryFolder folder;
+  TestWorld(test_config(1, 1), folder.path()).checkpoint(7);
+  config::Config config = test_config(1, 1);
+  config.model.vocabulary = 1032;
+  TestWorld other(config, folder.path());
+  EXPECT_THAT(error_of([&] { other.load(7); }), HasSubstr("1031 x 48"));
+}
+
+TEST(Restore, StepThatIsNotThereIsRefusedNamingThoseThatAre) {
+  test::TemporaryFolder folder;
+  TestWorld(test_config(1, 1), folder.path()).checkpoint(7);
+  EXPECT_THAT(error_of([&] { open_checkpoint(folder.path(), 8); }), HasSubstr("there are 7"));
+}
+
+/// No file of this process may grow beyond `bytes`: as a full disk does, writes fail in the middle.
+class SmallFiles {
+ public:
+  explicit SmallFiles(rlim_t bytes) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit small{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+  }
+  ~SmallFiles() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_;
+};
+
+TEST(FullDisk, FailsOneCheckpointIsReportedAndTheNextOneIsWhole) {
+  test::TemporaryFolder folder;
+  TestWorld world(test_config(1, 1), folder.path());
+  world.checkpoint(7);
+  {
+    SmallFiles full(64 << 10);
+    world.checkpoint(8);
+  }
+  EXPECT_THAT(world.launcher.failure, HasSubstr("step 8"));
+  EXPECT_EQ(world.cells[0]->control().block->snapshot, step_protocol::ended_word(8));
+  EXPECT_EQ(list_checkpoints(folder.path()).back().step, 7u);
+  for (const auto& entry : fs::directory_iterator(part_folder(folder.path(), 0))) {
+    EXPECT_THAT(entry.path().filename().string(), testing::Not(testing::StartsWith("incoming")));
+  }
+  world.checkpoint(9);
+  EXPECT_EQ(world.launcher.committed_step, 9u);
+  EXPECT_THAT(damage_of(folder.path()), testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace ganymede::checkpoint

@@ -1,0 +1,222 @@
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/hash.h"
+#include "common/os/fd.h"
+#include "common/shm/layouts.h"
+#include "common/step_protocol/snapshot_machine.h"
+#include "services/checkpoint/checkpoint_service.h"
+
+namespace ganymede::checkpoint {
+
+/// Checkpoints sync every file; in memory that costs nothing.
+inline const int test_folders_in_memory = [] {
+  return ::access("/dev/shm", W_OK) == 0 ? ::setenv("TMPDIR", "/dev/shm", 0) : 0;
+}();
+
+inline const std::vector<std::string> test_slots = {"first_moment", "second_moment"};
+
+/// A small model whose rows nothing divides and whose vectors leave gaps.
+inline config::Config test_config(int ranks, int expert_group) {
+  config::Config config;
+  config.parallel.ranks = ranks;
+  config.parallel.expert_group = expert_group;
+  config.model.hidden = 48;
+  config.model.vocabulary = 1031;
+  config.model.layers = 11;  // "layers.10" sorts before "layers.2"
+  config.model.heads = 3;
+  config.model.kv_heads_sliding = 1;
+  config.model.experts = 4;
+  config.model.expert_ffn = 16;
+  config.model.ffn = 64;
+  config.data.rows_per_step = 12;
+  config.checkpoint.keep_last = 2;
+  return config;
+}
+
+/// What the segments hold after `step`: a pure function of names, so every world holds the same.
+struct TestValues {
+  std::uint64_t seed;
+  TestValues(const std::string& slot, const std::string& parameter, std::uint64_t step)
+      : seed(hash64(slot + parameter, step)) {}
+  float operator()(std::int64_t element) const {
+    std::uint64_t mixed = (seed ^ static_cast<std::uint64_t>(element)) * 0x9e3779b97f4a7c15;
+    return static_cast<float>(mixed >> 40) * 0x1p-20f;
+  }
+};
+
+/// The segments of one cell in this process's memory (shared with children), as a service sees them.
+class TestCell : public service::Context {
+ public:
+  TestCell(config::Config config, int rank) : config_(std::move(config)), placement_(placement::build(config_, rank)) {
+    for (const shm::Layout& layout : shm::cell_layouts(config_, placement_, test_slots)) {
+      os::Fd fd(::memfd_create(layout.name.c_str(), MFD_CLOEXEC));
+      if (::ftruncate(fd.get(), static_cast<off_t>(layout.size)) != 0) fail("no memory for {}", layout.name);
+      segments_.emplace(layout.name, shm::Segment::create(fd.get(), layout, 1));
+    }
+    control_ = service::control_of(segment("control"));
+  }
+
+  const config::Config& config() const override { return config_; }
+  const placement::Placement& placement() const override { return placement_; }
+  int rank() const override { return placement_.rank; }
+  std::uint64_t job() const override { return 1; }
+  service::Control& control() override { return control_; }
+  const std::vector<std::string>& slots() const override { return test_slots; }
+  shm::Segment& segment(const std::string& name) override { return segments_.at(name); }
+  std::unique_ptr<msg::Client> launcher_client() override { return nullptr; }
+  bool finishing() const override { return finishing_; }
+  void at(std::uint64_t, std::uint64_t, const char*) override {}
+  bool wait(const step_protocol::Word& word, const std::function<bool(std::uint64_t)>& ready,
+            const std::function<bool()>& give_up, Deadline, const char*) override {
+    while (!ready(word.load())) {
+      if (give_up()) return false;
+    }
+    return true;
+  }
+
+  std::span<float> array(const std::string& slot) {
+    return slot == master_slot ? segment("master").span<float>("values") : segment("state.0").span<float>(slot);
+  }
+  static std::vector<std::string> all_slots() {
+    std::vector<std::string> names = test_slots;
+    names.insert(names.begin(), master_slot);
+    return names;
+  }
+  /// The state after `step` in master and slots.
+  void fill(std::uint64_t step) {
+    for (const std::string& slot : all_slots()) {
+      for (const placement::OwnedRange& range : placement_.owned) {
+        const std::string& name = placement_.parameters[range.parameter].name;
+        TestValues value(slot, name, step);
+        std::span<float> values = array(slot).subspan(range.shard_offset, range.count);
+        for (std::int64_t i = 0; i < range.count; ++i) values[i] = value(range.first + i);
+      }
+    }
+  }
+  /// How many owned elements differ from the state after `step`.
+  std::int64_t wrong_elements(std::uint64_t step) {
+    std::int64_t wrong = 0;
+    for (const std::string& slot : all_slots()) {
+      for (const placement::OwnedRange& range : placement_.owned) {
+        const std::string& name = placement_.parameters[range.parameter].name;
+        TestValues value(slot, name, step);
+        std::span<float> values = array(slot).subspan(range.shard_offset, range.count);
+        for (std::int64_t i = 0; i < range.count; ++i) wrong += values[i] != value(range.first + i);
+      }
+    }
+    return wrong;
+  }
+  /// As worker and optimizer server leave it: decided, committed, armed.
+  void order_snapshot(std::uint64_t step, bool last) {
+    step_protocol::DecisionRecord record;
+    record.step = step;
+    record.snapshot_after = 1;
+    record.stop_after = last ? 1 : 0;
+    record.checksum = record.compute_checksum();
+    control_.block->record_of(step) = record;
+    control_.block->decided_step = step;
+    control_.block->snapshot = step_protocol::armed_word(step);
+  }
+
+  bool finishing_ = false;
+
+ private:
+  config::Config config_;
+  placement::Placement placement_;
+  std::map<std::string, shm::Segment> segments_;
+  service::Control control_;
+};
+
+/// The launcher's side of the reports, one for all ranks of a world.
+class TestLauncher {
+ public:
+  explicit TestLauncher(int world) : world_(world) {}
+
+  class Rank : public Reports {
+   public:
+    Rank(TestLauncher& launcher, int rank) : launcher_(launcher), rank_(rank) {}
+    Receipt part_durable(std::uint64_t step, std::uint64_t bytes, const std::string& hash) override {
+      auto& parts = launcher_.parts[step];
+      parts[rank_] = {bytes, hash};
+      Receipt receipt{static_cast<int>(parts.size()) == launcher_.world_, {}, {}, 2.5};
+      for (const auto& [rank, part] : parts) {
+        receipt.bytes.push_back(part.first);
+        receipt.hashes.push_back(part.second);
+      }
+      return receipt;
+    }
+    void committed(std::uint64_t step, std::uint64_t, double) override { launcher_.committed_step = step; }
+    void failed(std::uint64_t, const std::string& text) override { launcher_.failure = text; }
+
+   private:
+    TestLauncher& launcher_;
+    int rank_;
+  };
+
+  std::map<std::uint64_t, std::map<int, std::pair<std::uint64_t, std::string>>> parts;
+  std::uint64_t committed_step = 0;
+  std::string failure;
+
+ private:
+  int world_;
+};
+
+/// All cells of a world with their checkpoint services, driven by hand.
+struct TestWorld {
+  TestWorld(
+      config::Config config, const std::string& checkpoints, Reached reached = [](std::string_view) {})
+      : launcher(config.parallel.ranks) {
+    for (int rank = 0; rank < config.parallel.ranks; ++rank) {
+      cells.push_back(std::make_unique<TestCell>(config, rank));
+      reports.push_back(std::make_unique<TestLauncher::Rank>(launcher, rank));
+    }
+    start(checkpoints, std::move(reached));
+  }
+  /// New service processes on the same segments.
+  void start(const std::string& checkpoints, Reached reached) {
+    services.clear();
+    for (std::size_t rank = 0; rank < cells.size(); ++rank) {
+      CheckpointService::Settings settings;
+      settings.checkpoints = checkpoints;
+      settings.value_elements = 1;  // one chunk a value: many values
+      settings.reached = reached;
+      services.push_back(std::make_unique<CheckpointService>(*cells[rank], *reports[rank], settings));
+    }
+  }
+  void load(std::uint64_t step) {
+    for (auto& cell : cells) cell->control().block->load_step = step;
+    for (auto& service : services) service->restore_if_asked();
+  }
+  void recover() {
+    for (auto& service : services) service->recover();
+  }
+  void serve_all() {
+    for (std::size_t rank = services.size(); rank-- > 0;) services[rank]->serve();
+    services[0]->serve();  // now that every part is there
+  }
+  void checkpoint(std::uint64_t step, bool last = false) {
+    for (auto& cell : cells) {
+      cell->fill(step);
+      cell->order_snapshot(step, last);
+    }
+    serve_all();
+  }
+
+  TestLauncher launcher;
+  std::vector<std::unique_ptr<TestCell>> cells;
+  std::vector<std::unique_ptr<TestLauncher::Rank>> reports;
+  std::vector<std::unique_ptr<CheckpointService>> services;
+};
+
+}  // namespace ganymede::checkpoint
