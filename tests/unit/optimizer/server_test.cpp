@@ -1,0 +1,205 @@
+#include "services/optimizer/server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include "common/base/error.h"
+#include "common/base/hash.h"
+#include "common/os/fd.h"
+#include "common/os/futex.h"
+#include "common/service/run_directory.h"
+#include "common/shm/layouts.h"
+#include "services/optimizer/plugin_folder.h"
+#include "tests/unit/optimizer/cell.h"
+
+namespace ganymede::optimizer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t job_id = 9;
+
+/// A run directory with job.json and plugin, the segments of one cell, and no launcher.
+class LoneContext final : public service::Context {
+ public:
+  explicit LoneContext(const config::Config& settings) : config_(settings), placement_(placement::build(settings, 0)) {
+    std::string pattern = testing::TempDir() + "/runXXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    before_ = fs::current_path();
+    fs::current_path(folder_);
+    PreparedPlugin prepared = prepare_plugin(GANYMEDE_BINARY_DIR "/plugins", "adamw", ".");
+    facts.id = job_id;
+    facts.slots = slots_ = prepared.plugin.slots();
+    facts.plugin = prepared.path;
+    facts.plugin_hash = prepared.plugin.hash;
+    service::write_job(facts);
+    for (const shm::Layout& layout : shm::cell_layouts(config_, placement_, slots_)) {
+      os::Fd fd(memfd_create("segment", MFD_CLOEXEC));
+      EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(layout.size)), 0);
+      segments_.emplace(layout.name, shm::Segment::create(fd.get(), layout, job_id));
+    }
+    control_ = service::control_of(segments_.at("control"));
+    for (auto& word : control_.working_copy_ready) word.store(step_protocol::never);
+  }
+  ~LoneContext() override {
+    fs::current_path(before_);
+    fs::remove_all(folder_);
+  }
+
+  const config::Config& config() const override { return config_; }
+  const placement::Placement& placement() const override { return placement_; }
+  int rank() const override { return 0; }
+  std::uint64_t job() const override { return job_id; }
+  service::Control& control() override { return control_; }
+  const std::vector<std::string>& slots() const override { return slots_; }
+  shm::Segment& segment(const std::string& name) override { return segments_.at(name); }
+  std::unique_ptr<msg::Client> launcher_client() override { return nullptr; }
+  bool finishing() const override { return stop.load(); }
+  void at(std::uint64_t, std::uint64_t, const char*) override { reports++; }
+  bool wait(const step_protocol::Word& word, const std::function<bool(std::uint64_t)>& ready,
+            const std::function<bool()>& give_up, Deadline deadline, const char* what) override {
+    while (!ready(word.load())) {
+      if (finishing() || (give_up && give_up())) return false;
+      if (deadline.passed()) fail("waited too long for {}", what);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  }
+
+  service::Job facts;
+  std::atomic<bool> stop{false};
+  std::atomic<int> reports{0};
+
+ private:
+  config::Config config_;
+  placement::Placement placement_;
+  fs::path folder_, before_;
+  std::vector<std::string> slots_;
+  std::map<std::string, shm::Segment> segments_;
+  service::Control control_;
+};
+
+/// Decides the next step as the worker would: every gradient is one.
+void decide(LoneContext& context) {
+  step_protocol::ControlBlock& control = *context.control().block;
+  auto gradients = context.segment("gradients").span<float>("values");
+  std::fill(gradients.begin(), gradients.end(), 1.0f);
+  step_protocol::DecisionRecord record;
+  record.step = control.decided_step.load() + 1;
+  record.lr = 1e-2;
+  record.beta1 = 0.9;
+  record.beta2 = 0.95;
+  record.eps = 1e-8;
+  record.optimizer_hash = context.facts.plugin_hash;
+  record.counts_hash = hash64(std::as_bytes(context.control().expert_counts));
+  record.checksum = record.compute_checksum();
+  control.record_of(record.step) = record;
+  os::store_and_wake(control.decided_step, record.step);
+}
+
+/// Serves in a thread until `done` or ten seconds have passed; then the service has to finish.
+void serve_until(LoneContext& context, const std::function<bool()>& done) {
+  context.stop = false;
+  std::string fault;
+  std::thread server([&] {
+    try {
+      serve(context);
+    } catch (const Error& error) {
+      fault = error.what();
+    }
+  });
+  Deadline deadline = Deadline::after_seconds(10);
+  while (!done() && !deadline.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(done());
+  context.stop = true;
+  server.join();
+  EXPECT_EQ(fault, "");
+}
+
+bool published(LoneContext& context, std::uint64_t step) {
+  for (const auto& word : context.control().working_copy_ready) {
+    if (word.load() != step) return false;
+  }
+  return true;
+}
+
+TEST(OptimizerServer, FreshStartDrawsPublishesAndAppliesWhatIsDecided) {
+  LoneContext context(Cell::small_config());
+  step_protocol::ControlBlock& control = *context.control().block;
+  serve_until(context, [&] { return control.state_ready.load() == 1; });
+  EXPECT_TRUE(published(context, 0));
+  auto master = context.segment("master").span<float>("values");
+  const placement::OwnedRange& first = context.placement().owned[0];
+  float drawn = model_spec::initial_value(context.placement().parameters[first.parameter], 1, first.first);
+  EXPECT_EQ(master[first.shard_offset], drawn);
+
+  decide(context);
+  serve_until(context, [&] { return published(context, 1); });
+  EXPECT_NEAR(master[first.shard_offset], drawn - 1e-2, 1e-5);
+  EXPECT_EQ(context.segment("working").span<float>("values")[first.shard_offset], master[first.shard_offset]);
+  EXPECT_GT(context.reports.load(), 0);
+}
+
+TEST(OptimizerServer, WaitsForTheRestoredCheckpoint) {
+  LoneContext context(Cell::small_config());
+  step_protocol::ControlBlock& control = *context.control().block;
+  control.load_step = 5;
+  control.decided_step = 5;
+  control.chunks_done = 5 * context.placement().chunks.size();
+  serve_until(context, [&] { return context.reports.load() > 0; });
+  EXPECT_EQ(control.state_ready.load(), 0u);
+  EXPECT_FALSE(published(context, 5));
+
+  auto master = context.segment("master").span<float>("values");
+  std::fill(master.begin(), master.end(), 0.25f);
+  control.restored = 1;
+  serve_until(context, [&] { return control.state_ready.load() == 1; });
+  EXPECT_TRUE(published(context, 5));
+  EXPECT_THAT(context.segment("working").span<float>("values"), testing::Each(0.25f));
+
+  decide(context);
+  serve_until(context, [&] { return published(context, 6); });
+}
+
+TEST(OptimizerServer, ReplacementKeepsAStateThatIsReady) {
+  LoneContext context(Cell::small_config());
+  step_protocol::ControlBlock& control = *context.control().block;
+  serve_until(context, [&] { return control.state_ready.load() == 1; });
+  auto master = context.segment("master").span<float>("values");
+  master[0] = 7;
+  int reports = context.reports.load();
+  serve_until(context, [&] { return context.reports.load() > reports; });
+  EXPECT_EQ(master[0], 7);
+}
+
+TEST(OptimizerServer, PluginThatChangedSinceTheRunBeganIsRefused) {
+  LoneContext context(Cell::small_config());
+  service::Job other = context.facts;
+  other.plugin_hash++;
+  service::write_job(other);
+  try {
+    serve(context);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("was changed since the run began"));
+  }
+}
+
+TEST(OptimizerServer, ThreadsComeFromTheConfigurationOrTheCores) {
+  config::Config config = Cell::small_config();
+  EXPECT_GE(thread_count(config), 1);
+  config.optimizer.threads = 5;
+  EXPECT_EQ(thread_count(config), 5);
+}
+
+}  // namespace
+}  // namespace ganymede::optimizer
