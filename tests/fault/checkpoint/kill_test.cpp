@@ -37,9 +37,12 @@ int in_child(const std::function<std::string()>& body) {
 
 /// Ends the process at the n-th point that is reached (1: the first). Of the many values only every 40th is one.
 Reached end_at(int n) {
-  return [n, reached = 0, values = 0](std::string_view point) mutable {
-    if (point == "value" && values++ % 40 != 0) return;
-    if (++reached == n) ::_exit(killed);
+  struct Counts {
+    int reached = 0, values = 0;
+  };
+  return [n, counts = std::make_shared<Counts>()](std::string_view point) {  // copies count together
+    if (point == "value" && counts->values++ % 40 != 0) return;
+    if (++counts->reached == n) ::_exit(killed);
   };
 }
 
