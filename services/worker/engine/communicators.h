@@ -29,6 +29,9 @@ class Communicators {
 
   struct Moved {
     std::uint64_t gather = 0, reduce = 0, dispatch = 0, control = 0;  // bytes that left this rank so far
+    Moved since(const Moved& before) const {
+      return {gather - before.gather, reduce - before.reduce, dispatch - before.dispatch, control - before.control};
+    }
   };
   Moved moved() const;
 

@@ -58,9 +58,9 @@ struct Engine::State {
         pool(std::max(train_plan.pool_bytes, validate_plan.pool_bytes)),
         surroundings(context, config.launch.collective_timeout_seconds),
         rotary(spec, config.data.seq_len),
-        exchange(communicators.exchange(), surroundings),
+        exchange(make_exchange(communicators.exchange(), surroundings)),
         bench{config,        placement,   spec,   map_cell(context), surroundings,
-              communicators, pool.data(), rotary, exchange,          {}},
+              communicators, pool.data(), rotary, *exchange,         {}},
         train(bench, train_plan, plan::PlanKind::train),
         validate(bench, validate_plan, plan::PlanKind::validate),
         executor(hooks(communicators)) {}
@@ -101,7 +101,7 @@ struct Engine::State {
   Pool pool;
   Surroundings surroundings;
   model::RotaryTables rotary;
-  GroupExchange exchange;
+  std::unique_ptr<model::ExpertExchange> exchange;
   Workbench bench;
   Pass train, validate;
   Executor executor;

@@ -43,7 +43,7 @@ struct Workbench {
   Communicators& communicators;
   std::byte* pool;
   model::RotaryTables& rotary;
-  GroupExchange& exchange;
+  model::ExpertExchange& exchange;
   PassState pass;
 };
 

@@ -84,15 +84,6 @@ TEST(LearningRate, AScheduleLongerThanTheRunIsItsOwn) {
   EXPECT_GT(learning_rate(config, 10), 0.99 * config.optimizer.lr);
 }
 
-TEST(GroupExchange, AloneKeepsEverything) {
-  TestCell cell(tiny_config(), 0);
-  Surroundings surroundings(cell, 5);
-  GroupExchange alone(nullptr, surroundings);
-  EXPECT_EQ(alone.counts({3}), std::vector<std::int64_t>{3});
-  at::Tensor rows = at::rand({3, 4});
-  EXPECT_TRUE(alone.rows(rows, {3}, {3}).equal(rows));
-}
-
 TEST(GroupExchange, RowsComeInOrderOfTheirSource) {
   auto post = std::make_shared<ThreadPost>();
   std::vector<at::Tensor> received(2);
@@ -102,7 +93,7 @@ TEST(GroupExchange, RowsComeInOrderOfTheirSource) {
       TestCell cell(tiny_config(), 0);
       Surroundings surroundings(cell, 5);
       auto communicator = make_thread_communicator({"exchange", {0, 1}, place, 5}, post);
-      GroupExchange exchange(communicator.get(), surroundings);
+      GroupExchange exchange(*communicator, surroundings);
       std::vector<std::int64_t> send = place == 0 ? std::vector<std::int64_t>{1, 2} : std::vector<std::int64_t>{0, 3};
       std::vector<std::int64_t> receive = exchange.counts(send);
       at::Tensor rows = at::arange(3, at::kFloat).reshape({3, 1}) + 10 * place;

@@ -1,0 +1,79 @@
+#include "services/worker/engine/inference/commands.h"
+
+#include <CLI/CLI.hpp>
+
+#include "common/base/error.h"
+#include "services/worker/engine/inference/evaluate.h"
+#include "services/worker/engine/inference/generate.h"
+
+namespace ganymede::worker {
+namespace {
+
+void add_generate(CLI::App& app, GenerateOptions& options) {
+  CLI::App* command = app.add_subcommand("generate", "Continue a text with the model of a checkpoint");
+  command->add_option("checkpoint", options.folder, "A run directory or a checkpoint folder")->required();
+  command->add_option("--prompt", options.prompt, "The text to continue")->required();
+  command->add_option("--step", options.step, "Step of the checkpoint (default: the newest)");
+  command->add_option("--data", options.dataset, "Dataset whose tokenizer is used (default: the run's own)");
+  command->add_option("--tokens", options.tokens, "How many tokens")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30))
+      ->capture_default_str();
+  command->add_option("--temperature", options.sampling.temperature, "0: always the most likely token")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  command
+      ->add_option("--top-p", options.sampling.top_p, "Draw from the likeliest tokens with this probability together")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command->add_option("--seed", options.sampling.seed, "The same seed draws the same text")->capture_default_str();
+  command->callback([&options] { generate(options); });
+}
+
+void add_eval(CLI::App& app, EvaluateOptions& options) {
+  CLI::App* command = app.add_subcommand("eval", "Loss of a checkpoint's model on a dataset");
+  command->add_option("checkpoint", options.folder, "A run directory or a checkpoint folder")->required();
+  command->add_option("--data", options.dataset, "Folder of the dataset")->required();
+  command->add_option("--step", options.step, "Step of the checkpoint (default: the newest)");
+  command->add_option("--split", options.split, "validation or train")
+      ->check(CLI::IsMember({"validation", "train"}))
+      ->capture_default_str();
+  command->add_option("--rows", options.rows, "How many rows; fewer if there are no more")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
+      ->capture_default_str();
+  command->add_flag("--json", options.json, "Print JSON");
+  command->callback([&options] { evaluate(options); });
+}
+
+void parse(CLI::App& app, int argc, char** argv, int& exit_code) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    exit_code = app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    fail_usage("{} (see --help)", error.what());
+  }
+}
+
+}  // namespace
+
+int inference_program(int argc, char** argv) {
+  CLI::App app("The model of a checkpoint. With --run DIR --rank R: the worker of a run (started by its launcher).");
+  app.name("ganymede-worker");
+  app.require_subcommand(1);
+  GenerateOptions generate_options;
+  EvaluateOptions evaluate_options;
+  add_generate(app, generate_options);
+  add_eval(app, evaluate_options);
+  int exit_code = static_cast<int>(ExitCode::done);
+  try {
+    parse(app, argc, argv, exit_code);
+  } catch (const std::exception& error) {
+    const auto* ours = dynamic_cast<const Error*>(&error);
+    std::string text = error.what();
+    fmt::print(stderr, "ganymede-worker: {}\n", text.substr(0, text.find('\n')));  // libtorch adds a stack
+    return static_cast<int>(ours == nullptr ? ExitCode::failed : ours->code());
+  }
+  return exit_code;
+}
+
+}  // namespace ganymede::worker

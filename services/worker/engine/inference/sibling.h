@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/os/fd.h"
+
+/// The other programs of the tree as children: what checkpoint and data formats look like stays with their services.
+namespace ganymede::worker {
+
+/// A running sibling program whose stdin is written from here and whose stdout is inherited.
+class Sibling {
+ public:
+  /// arguments[0] is the name ("ganymede-data"). Throws Error when it cannot be started.
+  explicit Sibling(const std::vector<std::string>& arguments);
+  /// Closes its stdin and waits for its end.
+  ~Sibling();
+  Sibling(const Sibling&) = delete;
+  Sibling& operator=(const Sibling&) = delete;
+  /// Throws Error when it does not read any more.
+  void write(const std::string& text);
+
+ private:
+  std::string name_;
+  int pid_ = -1;
+  os::Fd input_;
+};
+
+/// Runs a sibling program to its end and returns its stdout; stderr is inherited. Throws Error with its exit code when
+/// that is not 0.
+std::string run_sibling(const std::vector<std::string>& arguments);
+
+}  // namespace ganymede::worker

@@ -1,0 +1,161 @@
+#include "services/worker/engine/job/driver.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "common/base/error.h"
+#include "common/base/log.h"
+#include "common/collectives/gloo/gloo_backend.h"
+#include "common/collectives/single.h"
+#include "common/service/run_directory.h"
+#include "services/worker/engine/job/attempt_end.h"
+#include "services/worker/engine/job/generation_watch.h"
+#include "services/worker/engine/job/launcher_store.h"
+#include "services/worker/engine/job/membership.h"
+#include "services/worker/engine/job/step_reporter.h"
+#include "services/worker/engine/process_settings.h"
+
+namespace ganymede::worker {
+namespace {
+
+constexpr double start_seconds = 3600;    // loading a checkpoint, and waiting for all ranks, may take long
+constexpr double recovery_seconds = 600;  // until a dead peer is replaced, back-off included
+constexpr double formation_seconds = 60;  // all members are registered by then: what takes longer is a fault
+
+MakeCommunicator backend(service::Context& context, std::uint64_t generation) {
+  auto store = std::make_shared<LauncherStore>(context, generation);
+  return [store](const collectives::Group& group) {
+    return group.ranks.size() == 1 ? collectives::make_single(group) : collectives::make_gloo(group, store, "lo");
+  };
+}
+
+class Driver {
+ public:
+  explicit Driver(service::Context& context)
+      : context_(context),
+        config_(context.config()),
+        block_(*context.control().block),
+        optimizer_hash_(service::read_job().plugin_hash),
+        flops_(model_spec::flops_per_token(config_.model, config_.data.seq_len)),
+        peak_flops_(measure_peak_flops(config_.compute.dtype) * config_.parallel.ranks) {
+    if (context.rank() == 0) reporter_.emplace(context);
+  }
+
+  void run();
+
+ private:
+  /// The work of one generation; returns when the run is complete.
+  void attempt(std::uint64_t generation, AttemptEnd& end);
+  void steps(Engine& engine, Communicators& communicators, std::uint64_t generation, std::uint64_t first);
+  void after_step(Engine& engine, Communicators& communicators, std::uint64_t generation, StepResult result);
+  bool is_last(std::uint64_t step) const;
+  bool validation_due(std::uint64_t step) const;
+  std::uint64_t tokens_of_a_step() const {
+    return static_cast<std::uint64_t>(config_.data.rows_per_step) * static_cast<std::uint64_t>(config_.data.seq_len);
+  }
+
+  service::Context& context_;
+  const config::Config& config_;
+  const step_protocol::ControlBlock& block_;
+  std::uint64_t optimizer_hash_;
+  double flops_, peak_flops_;  // of a token; a second, the whole world
+  std::optional<StepReporter> reporter_;
+  Communicators::Moved moved_;  // up to the end of the step before
+};
+
+void Driver::run() {
+  auto loaded = [](std::uint64_t word) { return word == 1; };
+  if (!context_.wait(block_.state_ready, loaded, {}, Deadline::after_seconds(start_seconds),
+                     "the state that the optimizer server loads")) {
+    return;
+  }
+  Deadline patience = Deadline::after_seconds(start_seconds);
+  const char* why = "the workers of all ranks";
+  while (auto generation = join_next_generation(context_, patience, why)) {
+    AttemptEnd end;
+    GenerationWatch watch(context_, *generation, [&](const std::string& text) { end.over(text); });
+    try {
+      return attempt(*generation, end);
+    } catch (const std::exception& fault) {
+      if (context_.finishing()) return;
+      if (!mended_by_new_generation(fault)) rethrow_as_error(fault);
+      log::warn("generation {} is over: {}", *generation, fault.what());
+    }
+    patience = Deadline::after_seconds(recovery_seconds);
+    why = "a new generation after a peer was lost";
+  }
+}
+
+/// Takes everything away from the watch before it is destroyed.
+struct Unguard {
+  AttemptEnd& end;
+  ~Unguard() { end.guard(nullptr, nullptr); }
+};
+
+void Driver::attempt(std::uint64_t generation, AttemptEnd& end) {
+  double timeout = config_.launch.collective_timeout_seconds;
+  context_.at(0, 0, "forming communicators");
+  Communicators communicators(context_.placement(), std::min(timeout, formation_seconds),
+                              backend(context_, generation));
+  Unguard unguard_communicators{end};
+  end.guard(&communicators, nullptr);
+  context_.at(0, 0, "exchange of a generation");
+  std::uint64_t first = exchange(context_, communicators, generation, Deadline::after_seconds(timeout));
+  Engine engine(context_, communicators, generation, optimizer_hash_);
+  Unguard unguard_engine{end};
+  end.guard(&communicators, &engine);
+  moved_ = communicators.moved();
+  steps(engine, communicators, generation, first);
+  std::uint64_t last = block_.decided_step.load(std::memory_order_acquire);
+  context_.at(0, 0, "waiting for the last update everywhere");
+  leave_together(
+      context_, communicators, last, [&] { return end.is_over(); }, timeout);
+  log::info("step {} is committed on all ranks", last);
+}
+
+void Driver::steps(Engine& engine, Communicators& communicators, std::uint64_t generation, std::uint64_t first) {
+  if (first > block_.load_step.load(std::memory_order_acquire) + 1) {
+    // Whoever computed the step before may have died before its validation or report.
+    StepResult known;
+    known.record = block_.record_of(first - 1);
+    known.tokens = tokens_of_a_step();
+    after_step(engine, communicators, generation, std::move(known));
+  }
+  for (std::uint64_t step = first; !is_last(step - 1); ++step) {
+    after_step(engine, communicators, generation, engine.train(step));
+  }
+}
+
+void Driver::after_step(Engine& engine, Communicators& communicators, std::uint64_t generation, StepResult result) {
+  std::uint64_t step = result.record.step;
+  StepNews news;
+  news.generation = generation;
+  news.moved = communicators.moved().since(moved_);
+  if (validation_due(step)) news.validation_loss = engine.validate(step);
+  moved_ = communicators.moved();
+  if (!reporter_) return;
+  news.arena_moved = 2 * static_cast<std::uint64_t>(result.arena_bytes);
+  news.flops = flops_ * static_cast<double>(result.tokens);
+  news.peak_flops = peak_flops_;
+  news.result = std::move(result);
+  reporter_->send(std::move(news));
+}
+
+bool Driver::is_last(std::uint64_t step) const {
+  const step_protocol::DecisionRecord& record = block_.record_of(step);
+  return step >= static_cast<std::uint64_t>(config_.run.steps) || (record.step == step && record.stop_after != 0);
+}
+
+bool Driver::validation_due(std::uint64_t step) const {
+  auto every = static_cast<std::uint64_t>(config_.validation.every_steps);
+  return every > 0 && (step % every == 0 || is_last(step));
+}
+
+}  // namespace
+
+void drive(service::Context& context) {
+  set_up_process(context.config());
+  Driver(context).run();
+}
+
+}  // namespace ganymede::worker

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+#include "common/service/service.h"
+#include "services/worker/engine/communicators.h"
+#include "services/worker/engine/engine.h"
+
+namespace ganymede::worker {
+
+/// What the launcher learns of one step.
+struct StepNews {
+  StepResult result;  // of a step that this process did not compute itself only `record` and `tokens` are set
+  std::uint64_t generation = 0;
+  Communicators::Moved moved;  // in this step
+  std::uint64_t arena_moved = 0;
+  double flops = 0, peak_flops = 0;                                   // of the step and of the whole world
+  double validation_loss = std::numeric_limits<double>::quiet_NaN();  // NaN: none
+};
+
+/// Sends reports to the launcher from a thread of its own, so that no step waits for it. At most 1,000 wait to be sent;
+/// then the oldest is dropped and logged.
+class StepReporter {
+ public:
+  explicit StepReporter(service::Context& context);
+  /// Sends what is left (at most 10 s) and ends the thread.
+  ~StepReporter();
+  void send(StepNews news);
+
+ private:
+  void work();
+  bool deliver(const StepNews& news);
+
+  service::Context& context_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<StepNews> queue_;
+  bool ending_ = false;
+  Deadline last_chance_ = Deadline::after_seconds(0);
+  std::unique_ptr<msg::Client> client_;
+  std::thread thread_;
+};
+
+/// The report as a message body.
+msg::Message::BodyOffset step_report(flatbuffers::FlatBufferBuilder& builder, const StepNews& news);
+
+}  // namespace ganymede::worker
