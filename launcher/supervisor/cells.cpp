@@ -118,17 +118,20 @@ std::uint64_t Cells::request_snapshot() {
 
 std::uint64_t Cells::decided_step() { return control(0).block->decided_step.load(std::memory_order_acquire); }
 
-const step_protocol::DecisionRecord& Cells::record_of_decided() { return control(0).block->record_of(decided_step()); }
+const step_protocol::DecisionRecord* Cells::record_of(std::uint64_t step) {
+  const auto& record = control(0).block->record_of(step);
+  return step > 0 && record.step == step && decided_step() >= step && record.intact() ? &record : nullptr;
+}
 
 bool Cells::ends_after_decided() {
-  const auto& record = record_of_decided();
-  return record.step == decided_step() && record.stop_after != 0;
+  const auto* record = record_of(decided_step());
+  return record && record->stop_after != 0;
 }
 
 double Cells::loss_of(std::uint64_t step) {
-  const auto& record = control(0).block->record_of(step);
-  bool known = record.step == step && decided_step() >= step && record.intact() && record.loss_tokens > 0;
-  return known ? record.loss_sum / static_cast<double>(record.loss_tokens) : std::numeric_limits<double>::quiet_NaN();
+  const auto* record = record_of(step);
+  bool known = record && record->loss_tokens > 0;
+  return known ? record->loss_sum / static_cast<double>(record->loss_tokens) : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace ganymede::launcher

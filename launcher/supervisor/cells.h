@@ -45,7 +45,8 @@ class Cells {
   /// The newest step that rank 0 has decided, and whether the run ends after it.
   std::uint64_t decided_step();
   bool ends_after_decided();
-  const step_protocol::DecisionRecord& record_of_decided();
+  /// The decision of `step` if it still lies, intact, in rank 0's cell; else null.
+  const step_protocol::DecisionRecord* record_of(std::uint64_t step);
   /// Mean loss of `step` if its record still lies in rank 0's cell; NaN otherwise.
   double loss_of(std::uint64_t step);
 

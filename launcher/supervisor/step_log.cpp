@@ -125,7 +125,7 @@ void StepLog::show(const fbs::StepReport& report, const StepSurroundings& around
   StepFigures figures{.step = report.step(), .steps = steps_, .loss = report.loss(), .skipped = report.skipped()};
   figures.grad_norm = report.grad_norm();
   figures.lr = report.lr();
-  figures.step_seconds = report.step_ms() / 1e3;
+  if (report.step_ms() > 0) figures.step_seconds = report.step_ms() / 1e3;
   if (tokens_per_second_ > 0) figures.tokens_per_second = tokens_per_second_;
   figures.mfu = mfu(report);
   if (around.host_limit > 0) figures.memory = StepFigures::Memory{around.host_used, around.host_limit};

@@ -77,6 +77,9 @@ void Supervisor::fatal(const ServiceId& id, int exit_code, const std::string& te
 }
 
 void Supervisor::step(const fbs::StepReport& report) {
+  // Reports wait in the worker, so a killed one may take the last but one with it; its record is still in the cell.
+  for (std::uint64_t lost = parts_.steps.last_step() + 1; lost < report.step(); ++lost)
+    if (const auto* record = parts_.cells.record_of(lost)) parts_.steps.take_record(*record);
   parts_.steps.take(report, {.generation = membership_.generation(),
                              .restarts = crew_.restarts(),
                              .host_used = crew_.private_bytes() + parts_.segment_bytes,
@@ -205,7 +208,8 @@ void Supervisor::consider_finish() {
 void Supervisor::finish() {
   std::uint64_t last = parts_.cells.decided_step();
   // The report of the last step is lost when its worker is killed as the others leave; the record holds what counts.
-  if (parts_.steps.last_step() < last) parts_.steps.take_record(parts_.cells.record_of_decided());
+  if (const auto* record = parts_.cells.record_of(last); record && parts_.steps.last_step() < last)
+    parts_.steps.take_record(*record);
   bool all = last >= static_cast<std::uint64_t>(parts_.config.run.steps);
   outcome_ = {all ? ExitCode::done : ExitCode::can_go_on, ""};
   log::info("step {} is the last one and its checkpoint is committed; the services are asked to finish", last);
