@@ -19,12 +19,15 @@
 namespace ganymede::msg {
 namespace {
 
-constexpr std::size_t most_logged_peers = 256;  // identities come from outside and must not fill memory or disk
+// Identities come from outside and must not fill memory, disk or a person's screen.
+constexpr std::size_t most_logged_peers = 64;
+constexpr std::size_t longest_shown_identity = 40;
 
 std::string printable(const std::string& identity) {
   std::string text;
-  for (unsigned char c : identity) text += std::isgraph(c) != 0 ? std::string(1, c) : fmt::format("\\x{:02x}", c);
-  return text;
+  for (unsigned char c : identity.substr(0, longest_shown_identity))
+    text += std::isgraph(c) != 0 ? std::string(1, c) : fmt::format("\\x{:02x}", c);
+  return identity.size() > longest_shown_identity ? text + "..." : text;
 }
 
 /// Who holds the lock, as it wrote into the file; for the message only.
