@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "common/plan/plan.h"
 #include "common/step_protocol/control_block.h"
 #include "tests/unit/shm/memory.h"
 
@@ -78,6 +79,17 @@ TEST(Layouts, ArenaHoldsOneSlotForEveryRowOfEveryOffloadedLayer) {
   EXPECT_EQ(arena_layout(config, placement).entry("values").bytes(), 2 * 2 * slot);
   config.compute.dtype = config::Dtype::bf16;
   EXPECT_EQ(arena_layout(config, placement).entry("values").bytes(), 2 * 2 * slot / 2);
+}
+
+TEST(Layouts, ArenaIsAsLargeAsThePlanNeedsIt) {
+  config::Config config = two_ranks();
+  for (double fraction : {0.0, 0.3, 0.5, 1.0}) {
+    config.offload.fraction = fraction;
+    placement::Placement placement = placement::build(config, 1);
+    plan::StepPlan plan = plan::build(config, placement, plan::PlanKind::train);
+    EXPECT_EQ(arena_layout(config, placement).entry("values").bytes(), static_cast<std::uint64_t>(plan.arena_bytes));
+    EXPECT_EQ(offloaded_layers(config), plan::offloaded_layers(config));
+  }
 }
 
 TEST(Layouts, OffloadedLayersAreNotOneMoreThroughRounding) {
