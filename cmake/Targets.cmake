@@ -46,10 +46,15 @@ function(ganymede_test kind area)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
-  # The labels travel as one test property; a list inside gtest_discover_tests needs its own quoting.
-  string(JOIN "\\;" labels ${kind} ${arg_LABELS})
-  gtest_discover_tests(${name} TEST_PREFIX ${kind}.${area}. DISCOVERY_MODE PRE_TEST
-    PROPERTIES LABELS "${labels}" TIMEOUT ${arg_TIMEOUT})
+  gtest_discover_tests(${name} TEST_PREFIX ${kind}.${area}. DISCOVERY_MODE PRE_TEST TEST_LIST ${name}_tests
+    PROPERTIES LABELS ${kind} TIMEOUT ${arg_TIMEOUT})
+  if(arg_LABELS)
+    # gtest_discover_tests cannot pass a list as one property; the names are known when ctest runs.
+    set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
+    file(CONFIGURE OUTPUT ${labels_file} @ONLY CONTENT
+      "set_tests_properties(\${@name@_tests} PROPERTIES LABELS \"@kind@;@arg_LABELS@\")\n")
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels_file})
+  endif()
 endfunction()
 
 # ganymede_program(NAME SOURCE DEPS target...): a thin main.
