@@ -204,7 +204,8 @@ void finish_train(Builder& builder) {
 bool in_place(const placement::Bucket& bucket) { return bucket.group.size() == 1; }
 
 int offloaded_layers(const config::Config& config) {
-  return static_cast<int>(std::ceil(config.offload.fraction * config.model.layers));
+  // A fraction such as 0.07 of 100 layers must not become 8 through its last binary digit.
+  return static_cast<int>(std::ceil(config.offload.fraction * config.model.layers - 1e-9));
 }
 
 std::int64_t hidden_bytes(const config::Config& config) {

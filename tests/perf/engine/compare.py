@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""What services cost: step time of one rank as four processes against the same engine, data and update in one
+process. Pairs of runs, one after the other, so that a slow moment of the machine meets both.
+
+    tests/perf/engine/compare.py BUILD_FOLDER RECIPE [--steps N] [--pairs N] [--set key=value]...
+"""
+import argparse
+import json
+import pathlib
+import shutil
+import statistics
+import subprocess
+import tempfile
+
+
+def four_processes(build, recipe, run, steps, settings):
+    shutil.rmtree(run, ignore_errors=True)
+    command = [build / "ganymede", "train", recipe, "--run", run, "--steps", str(steps)]
+    for setting in ["parallel.ranks=1", "parallel.expert_group=1", "validation.every_steps=0", 'sample.prompt=""',
+                    *settings]:
+        command += ["--set", setting]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return statistics.median(line["step_ms"] for line in lines[len(lines) // 5:])
+
+
+def one_process(build, run, steps):
+    done = subprocess.run([build / "perf_engine", run / "config.toml", str(steps)], check=True, capture_output=True)
+    return json.loads(done.stdout)["step_ms"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=lambda text: pathlib.Path(text).resolve())
+    parser.add_argument("recipe", type=pathlib.Path)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--set", action="append", default=[], dest="settings")
+    arguments = parser.parse_args()
+    ratios = []
+    with tempfile.TemporaryDirectory(prefix="ganymede.") as folder:
+        run = pathlib.Path(folder) / "run"
+        for _ in range(arguments.pairs):
+            four = four_processes(arguments.build, arguments.recipe, run, arguments.steps, arguments.settings)
+            one = one_process(arguments.build, run, arguments.steps)
+            ratios.append(four / one)
+            print(f"four processes {four:9.2f} ms   one process {one:9.2f} ms   ratio {ratios[-1]:.3f}", flush=True)
+    print(f"median ratio {statistics.median(ratios):.3f}")
+
+
+if __name__ == "__main__":
+    main()
