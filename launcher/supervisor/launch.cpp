@@ -25,15 +25,12 @@ struct Launch {
   Terminal terminal{STDOUT_FILENO};
   shm::KeeperClient keeper;
   ReadyRun ready;
-  HostBudget budget;
   bool resumed = false;  // segments of a launcher before this one live on
   double began = now_seconds();
 
   Cells take_cells();
-  Cells begin_cells();
   StepLog open_log();
   Outcome supervise(Cells& cells, StepLog& steps);
-  bool nothing_to_do() const { return ready.load_step >= static_cast<std::uint64_t>(ready.config.run.steps); }
   void close(const Outcome& outcome, const StepLog& steps);
 };
 
@@ -41,7 +38,6 @@ struct Launch {
 Cells Launch::take_cells() {
   if (!keeper.list(Deadline::after_seconds(10)).empty()) {
     ready = resume_run();
-    budget = estimate_memory(ready.config, ready.job, os::inspect_machine());
     if (auto cells = Cells::attach(ready.config, ready.job, keeper)) {
       resumed = true;
       log::info("the segments of the launcher before this one are intact; the run goes on with them");
@@ -50,16 +46,7 @@ Cells Launch::take_cells() {
     Cells::drop_all(keeper);
   }
   ready = begin_run(options, programs, signals, terminal);
-  return nothing_to_do() ? Cells() : begin_cells();
-}
-
-Cells Launch::begin_cells() {
-  terminal.line(model_spec::describe(ready.config.model));
-  budget = estimate_memory(ready.config, ready.job, os::inspect_machine());
-  terminal.line(table(budget));
-  require_fit(budget);
-  if (ready.load_step > 0) terminal.line(fmt::format("going on from the checkpoint of step {}", ready.load_step));
-  return Cells::create(ready.config, ready.job, ready.load_step, keeper);
+  return ready.done() ? Cells() : Cells::create(ready.config, ready.job, ready.load_step, keeper);
 }
 
 StepLog Launch::open_log() {
@@ -80,8 +67,8 @@ Outcome Launch::supervise(Cells& cells, StepLog& steps) {
                          .programs = programs,
                          .run = options.run,
                          .segment_bytes = static_cast<double>(segment_bytes(ready.config, ready.job)),
-                         .predicted_bytes = static_cast<double>(budget.needed()),
-                         .memory_limit = static_cast<double>(budget.available)});
+                         .predicted_bytes = static_cast<double>(ready.budget.needed()),
+                         .memory_limit = static_cast<double>(ready.budget.available)});
   PostedServer server(io, fmt::format("ipc://{}", service::launcher_socket),
                       [&supervisor](const std::string& identity, const msg::Message& request) {
                         return answer(supervisor, identity, request);

@@ -15,6 +15,7 @@
 #include "launcher/supervisor/compatibility.h"
 #include "launcher/supervisor/dataset_packing.h"
 #include "launcher/supervisor/log_tail.h"
+#include "launcher/supervisor/memory_estimate.h"
 
 namespace ganymede::launcher {
 namespace {
@@ -92,6 +93,15 @@ void prepare_plugin(service::Job& job, const std::string& programs, Signals& sig
   }
 }
 
+/// Model, memory and where the run begins, for a person; refuses what does not fit.
+void show_and_check(ReadyRun& ready, Terminal& terminal) {
+  terminal.line(model_spec::describe(ready.config.model));
+  ready.budget = estimate_memory(ready.config, ready.job, os::inspect_machine());
+  terminal.line(table(ready.budget));
+  require_fit(ready.budget);
+  if (ready.load_step > 0) terminal.line(fmt::format("going on from the checkpoint of step {}", ready.load_step));
+}
+
 }  // namespace
 
 ReadyRun begin_run(const Options& options, const std::string& programs, Signals& signals, Terminal& terminal) {
@@ -110,6 +120,7 @@ ReadyRun begin_run(const Options& options, const std::string& programs, Signals&
   ready.job.id = known ? service::read_job().id : random_id();
   ready.job.load_from = start.folder;
   prepare_plugin(ready.job, programs, signals);
+  if (!ready.done()) show_and_check(ready, terminal);
   service::write_job(ready.job);
   file.keep();
   return ready;
@@ -119,6 +130,7 @@ ReadyRun resume_run() {
   ReadyRun ready;
   ready.config = config::load(service::config_file, {});
   ready.job = service::read_job();
+  ready.budget = estimate_memory(ready.config, ready.job, os::inspect_machine());
   return ready;
 }
 

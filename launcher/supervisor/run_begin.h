@@ -5,6 +5,7 @@
 
 #include "common/config/config.h"
 #include "common/service/run_directory.h"
+#include "launcher/supervisor/host_budget.h"
 #include "launcher/supervisor/options.h"
 #include "launcher/supervisor/signals.h"
 #include "launcher/supervisor/terminal.h"
@@ -16,11 +17,14 @@ namespace ganymede::launcher {
 struct ReadyRun {
   config::Config config;
   service::Job job;
+  HostBudget budget;
   std::uint64_t load_step = 0;  // of the checkpoint to go on from; 0: a fresh start
+  bool done() const { return load_step >= static_cast<std::uint64_t>(config.run.steps); }
 };
 
 /// Makes the current folder ready: loads and checks the recipe, packs the dataset on first use, finds the checkpoint to
-/// go on from, prepares the optimizer plugin. Throws Error; then the folder's files are as before.
+/// go on from, prepares the optimizer plugin, shows model and memory, refuses what does not fit. Throws Error; then
+/// config.toml is as before.
 ReadyRun begin_run(const Options& options, const std::string& programs, Signals& signals, Terminal& terminal);
 
 /// What a launcher before this one, whose segments still live, has made ready. Throws Error.

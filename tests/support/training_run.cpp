@@ -30,6 +30,7 @@ void TrainingRun::start(const std::vector<std::string>& arguments) {
   if (data.empty()) data = tiny_dataset();
   os::Command command;
   command.arguments = {programs_ + "/ganymede", "train", recipe, "--run", folder_, "--set", "data.path=" + data};
+  command.arguments.insert(command.arguments.end(), {"--set", "optimizer.warmup_steps=2"});
   for (const auto& setting : settings_) command.arguments.insert(command.arguments.end(), {"--set", setting});
   command.arguments.insert(command.arguments.end(), arguments.begin(), arguments.end());
   command.environment = environment;

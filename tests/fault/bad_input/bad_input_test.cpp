@@ -118,7 +118,8 @@ TEST_F(BadInput, DatasetOfAnotherRowLength) {
 
 TEST_F(BadInput, TooLittleMemoryIsRefusedWithNumbers) {
   TrainingRun run({"launch.host_memory_limit_gib=0.1"});
-  expect_refused(run, 1, {"GiB", "MiB", "launch.host_memory_limit_gib"});
+  expect_refused(run, 1, {"102 MiB", "worker process", "launch.host_memory_limit_gib"});
+  EXPECT_FALSE(fs::exists(run.folder() + "/config.toml")) << "a refused configuration is not kept";
 }
 
 TEST_F(BadInput, SocketPathInUse) {

@@ -91,6 +91,7 @@ TEST_F(Control, SecondRunInTheSameFolderIsRefusedAndDoesNoHarm) {
 
 TEST_F(Control, StopTwiceFromTheTerminalEndsAtOnce) {
   run_.signal(SIGINT);
+  wait_until([&] { return run_.output().find("stopping") != std::string::npos; }, 10, "the first one is noticed");
   run_.signal(SIGINT);
   EXPECT_EQ(run_.wait(15), 75);
   wait_until([&] { return run_.leftovers().empty(); }, 5, "no process is left");

@@ -41,7 +41,7 @@ TEST_P(KilledService, ComesBackWithoutAChangeOfTheResult) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Recovery, KilledService, ::testing::Values("worker", "optimizer", "data", "checkpoint"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& tested) { return tested.param; });
 
 TEST(Recovery, KilledLauncherIsReplacedAndTheRunGoesOnFromMemory) {
   TrainingRun run(settings());
