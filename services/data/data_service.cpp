@@ -9,9 +9,7 @@ namespace {
 
 enum Operation : std::uint64_t { opening = 0, filling = 1, waiting = 2 };
 
-// A step may take minutes; a wait is cut into pieces so that the launcher sees the service alive.
-constexpr double look_around_seconds = 1;
-constexpr double wait_seconds = 60;
+constexpr double wait_seconds = 60;  // of one wait; a step may take longer, so the next one begins
 
 SlotArea area_of(const shm::Segment& segment, const std::string& prefix, std::size_t rows, std::size_t seq_len) {
   return {segment.span<step_protocol::Word>(prefix + "words"),
@@ -38,6 +36,25 @@ std::uint64_t validation_rows(const Dataset& dataset, const config::Config& conf
   return used;
 }
 
+/// Fills slots whenever a step was decided, until the service is to finish.
+void keep_filled(service::Context& context, Server& server) {
+  const step_protocol::Word& decided = context.control().block->decided_step;
+  auto last_step = static_cast<std::uint64_t>(context.config().run.steps);
+  while (!context.finishing()) {
+    std::uint64_t step = decided.load(std::memory_order_acquire);
+    context.at(filling, 0, "filling batch slots");
+    server.serve(step, last_step);
+    context.at(waiting, 0, "waiting for a decided step");
+    auto grown = [step](std::uint64_t now) { return now != step; };
+    bool woken = false;
+    while (!woken && !context.finishing()) {
+      Deadline piece = Deadline::after_seconds(wait_seconds);
+      woken = context.wait(
+          decided, grown, [&] { return piece.passed(); }, Deadline::after_seconds(2 * wait_seconds), "a decided step");
+    }
+  }
+}
+
 }  // namespace
 
 void serve(service::Context& context) {
@@ -58,17 +75,7 @@ void serve(service::Context& context) {
   Server server(dataset, order, area_of(batches, "", mine.count, seq_len), mine);
   log::info("dataset {} ({}): {} training rows, {} held out", dataset.folder(), dataset.meta().hash(),
             dataset.meta().train_rows, dataset.meta().validation_rows);
-  const step_protocol::Word& decided = context.control().block->decided_step;
-  while (!context.finishing()) {
-    std::uint64_t step = decided.load(std::memory_order_acquire);
-    context.at(filling, 0, "filling batch slots");
-    server.serve(step, static_cast<std::uint64_t>(config.run.steps));
-    context.at(waiting, 0, "waiting for a decided step");
-    Deadline look_around = Deadline::after_seconds(look_around_seconds);
-    context.wait(
-        decided, [step](std::uint64_t now) { return now != step; }, [&] { return look_around.passed(); },
-        Deadline::after_seconds(wait_seconds), "a decided step");
-  }
+  keep_filled(context, server);
 }
 
 }  // namespace ganymede::data
