@@ -1,7 +1,5 @@
 #include "services/worker/model/attention.h"
 
-#include <ATen/core/LegacyTypeDispatch.h>
-
 #include <cmath>
 #include <limits>
 
@@ -102,7 +100,7 @@ AttentionOutput attention(const AttentionShape& shape, const std::vector<std::in
   const auto count = static_cast<std::int64_t>(blocks.size());
   std::vector<at::Tensor> scratch(static_cast<std::size_t>(task_workers()));
   parallel_tasks(count * shape.kv_heads, [&](std::int64_t task, std::int64_t worker) {
-    at::AutoDispatchBelowADInplaceOrView no_autograd;
+    const OneThread one_thread;
     forward.run(blocks[static_cast<std::size_t>(task % count)], task / count,
                 scratch[static_cast<std::size_t>(worker)]);
   });

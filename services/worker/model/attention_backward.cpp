@@ -1,5 +1,3 @@
-#include <ATen/core/LegacyTypeDispatch.h>
-
 #include <cmath>
 
 #include "services/worker/model/attention.h"
@@ -104,7 +102,7 @@ AttentionGradients attention_backward(const AttentionShape& shape, const std::ve
   const auto count = static_cast<std::int64_t>(documents.size());
   std::vector<at::Tensor> scratch(static_cast<std::size_t>(task_workers()));
   parallel_tasks(count * shape.kv_heads, [&](std::int64_t task, std::int64_t worker) {
-    at::AutoDispatchBelowADInplaceOrView no_autograd;
+    const OneThread one_thread;
     backward.run(documents[static_cast<std::size_t>(task % count)], task / count,
                  scratch[static_cast<std::size_t>(worker)]);
   });

@@ -1,7 +1,5 @@
 #include "services/worker/model/matmul.h"
 
-#include <ATen/core/LegacyTypeDispatch.h>
-
 #include "common/base/error.h"
 #include "services/worker/model/parallel.h"
 
@@ -21,7 +19,7 @@ template <class F>
 void for_tiles(std::int64_t rows, std::int64_t columns, const F& f) {
   const std::int64_t down = (rows + tile_rows - 1) / tile_rows, across = (columns + tile_columns - 1) / tile_columns;
   at::parallel_for(0, down * across, 1, [&](std::int64_t begin, std::int64_t end) {
-    at::AutoDispatchBelowADInplaceOrView no_autograd;
+    const OneThread one_thread;
     for (std::int64_t tile = begin; tile < end; ++tile) {
       const std::int64_t row = tile % down * tile_rows, column = tile / down * tile_columns;
       f(row, std::min(tile_rows, rows - row), column, std::min(tile_columns, columns - column));

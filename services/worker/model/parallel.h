@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/Parallel.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 
 #include <algorithm>
 #include <atomic>
@@ -22,14 +23,10 @@ void parallel_rows(std::int64_t rows, std::int64_t row_elements, const F& f) {
 inline std::int64_t task_workers() { return at::in_parallel_region() ? 1 : at::get_num_threads(); }
 
 /// Calls f(task, worker) for each task, the next one whenever a worker is free; worker names a scratch area that no
-/// other running task has. Fewer tasks than threads: one after another, with the threads inside of each task.
+/// other running task has.
 template <class F>
 void parallel_tasks(std::int64_t count, const F& f) {
-  const std::int64_t workers = task_workers();
-  if (count < workers) {
-    for (std::int64_t task = 0; task < count; ++task) f(task, std::int64_t{0});
-    return;
-  }
+  const std::int64_t workers = std::min(task_workers(), count);
   std::atomic<std::int64_t> next{0};
   at::parallel_for(0, workers, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t worker = begin; worker < end; ++worker) {
@@ -37,5 +34,19 @@ void parallel_tasks(std::int64_t count, const F& f) {
     }
   });
 }
+
+/// While it lives, products of the calling thread are computed by this thread alone and without autograd. The BLAS
+/// library picks other code for small products when it has several threads, even where it then uses one.
+class OneThread {
+ public:
+  OneThread();
+  ~OneThread();
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  at::AutoDispatchBelowADInplaceOrView no_autograd_;
+  int blas_threads_;
+};
 
 }  // namespace ganymede::worker::model
