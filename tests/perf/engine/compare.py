@@ -17,6 +17,7 @@ def four_processes(build, recipe, run, steps, settings):
     shutil.rmtree(run, ignore_errors=True)
     command = [build / "ganymede", "train", recipe, "--run", run, "--steps", str(steps)]
     for setting in ["parallel.ranks=1", "parallel.expert_group=1", "validation.every_steps=0", 'sample.prompt=""',
+                    "optimizer.warmup_steps=5",
                     *settings]:
         command += ["--set", setting]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

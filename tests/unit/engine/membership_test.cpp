@@ -1,0 +1,186 @@
+#include "services/worker/engine/job/membership.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "common/base/error.h"
+#include "common/os/futex.h"
+#include "services/worker/engine/job/attempt_end.h"
+#include "services/worker/engine/job/generation_watch.h"
+#include "services/worker/engine/job/step_reporter.h"
+#include "tests/unit/engine/test_world.h"
+
+namespace ganymede::worker {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Two cells that hold the state after `steps` steps, with communicators of a new generation.
+struct TwoRanks {
+  explicit TwoRanks(int steps) : world(config()) {
+    world.losses(steps);
+    for (int rank = 0; rank < 2; ++rank) {
+      world.cell(rank).control().block->state_ready = 1;
+      communicators[rank] = std::make_unique<Communicators>(
+          world.cell(rank).placement(), 20,
+          [&](const collectives::Group& group) { return make_thread_communicator(group, post); });
+    }
+  }
+  static config::Config config() {
+    config::Config made = tiny_config();
+    made.parallel.ranks = 2;
+    return made;
+  }
+  /// The exchange on both ranks; the next step of rank 0.
+  std::uint64_t exchange_both() {
+    std::array<std::exception_ptr, 2> faults;
+    std::array<std::uint64_t, 2> next{};
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank] {
+        try {
+          next[rank] = exchange(world.cell(rank), *communicators[rank], 2, Deadline::after(10s));
+        } catch (...) {
+          faults[rank] = std::current_exception();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    if (faults[0]) std::rethrow_exception(faults[0]);
+    EXPECT_EQ(next[0], next[1]);
+    return next[0];
+  }
+  TestWorld world;
+  std::shared_ptr<ThreadPost> post = std::make_shared<ThreadPost>();
+  std::array<std::unique_ptr<Communicators>, 2> communicators;
+};
+
+TEST(Membership, EqualRanksGoOnWithTheNextStep) {
+  TwoRanks ranks(3);
+  EXPECT_EQ(ranks.exchange_both(), 4u);
+}
+
+TEST(Membership, AFreshStartBeginsWithStepOne) {
+  TwoRanks ranks(0);
+  EXPECT_EQ(ranks.exchange_both(), 1u);
+}
+
+TEST(Membership, ARankThatMissedTheDecisionAdoptsRecordAndCounts) {
+  TwoRanks ranks(3);
+  auto& behind = ranks.world.cell(1).control();
+  behind.block->decided_step = 2;
+  behind.block->chunks_done = 2 * ranks.world.cell(1).placement().chunks.size();
+  behind.block->record_of(3) = {};
+  std::fill(behind.expert_counts.begin(), behind.expert_counts.end(), 0);
+  EXPECT_EQ(ranks.exchange_both(), 4u);
+  const auto& known = ranks.world.cell(0).control();
+  EXPECT_EQ(behind.block->decided_step, 3u);
+  EXPECT_EQ(behind.block->record_of(3).checksum, known.block->record_of(3).checksum);
+  EXPECT_TRUE(std::equal(behind.expert_counts.begin(), behind.expert_counts.end(), known.expert_counts.begin()));
+}
+
+TEST(Membership, StatesThatAreTwoStepsApartAreRefusedWithTheWayOut) {
+  TwoRanks ranks(3);
+  ranks.world.cell(1).control().block->decided_step = 1;
+  ranks.world.cell(1).control().block->chunks_done = ranks.world.cell(1).placement().chunks.size();
+  try {
+    ranks.exchange_both();
+    FAIL() << "not refused";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("last checkpoint"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Membership, JoinsOnlyAGenerationThatItHasNotJoined) {
+  TestCell cell(tiny_config(), 0);
+  auto& block = *cell.control().block;
+  block.generation = 5;
+  EXPECT_EQ(join_next_generation(cell, Deadline::after(1s), "a test"), 5u);
+  EXPECT_EQ(block.joined_generation, 5u);
+  EXPECT_THROW(join_next_generation(cell, Deadline::after(50ms), "a test"), Error);
+  std::thread launcher([&] {
+    std::this_thread::sleep_for(30ms);
+    os::store_and_wake(block.generation, 6);
+  });
+  EXPECT_EQ(join_next_generation(cell, Deadline::after(10s), "a test"), 6u);
+  launcher.join();
+}
+
+TEST(Membership, LeavesOnlyWhenItsOwnCellHasCommitted) {
+  TwoRanks ranks(2);
+  auto& late = ranks.world.cell(1).control();
+  std::uint64_t chunks = ranks.world.cell(1).placement().chunks.size();
+  late.block->chunks_done = 2 * chunks - 1;
+  std::atomic<int> left{0};
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      leave_together(ranks.world.cell(rank), *ranks.communicators[rank], 2, {}, 10);
+      ++left;
+    });
+  }
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(left, 0);
+  os::store_and_wake(late.block->chunks_done, 2 * chunks);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(left, 2);
+}
+
+TEST(GenerationWatch, EndsTheAttemptWhenANewGenerationBegins) {
+  TestCell cell(tiny_config(), 0);
+  cell.control().block->generation = 1;
+  AttemptEnd end;
+  GenerationWatch watch(cell, 1, [&](const std::string& why) { end.over(why); });
+  EXPECT_FALSE(end.is_over());
+  cell.control().block->generation = 2;
+  Deadline deadline = Deadline::after(10s);
+  while (!end.is_over() && !deadline.passed()) std::this_thread::yield();
+  EXPECT_TRUE(end.is_over());
+}
+
+TEST(AttemptEnd, EndsWhatIsGuardedAfterItWasOver) {
+  TestWorld one(tiny_config());
+  AttemptEnd end;
+  end.over("generation 2 has begun");
+  end.guard(nullptr, &one.engine(0));
+  EXPECT_THROW(one.engine(0).train(1), Cancelled);
+}
+
+TEST(AttemptEnd, TellsWhatANewGenerationMends) {
+  auto failed = [](auto fault) { return OperationFailed("gather", std::make_exception_ptr(fault)); };
+  EXPECT_TRUE(mended_by_new_generation(failed(collectives::CollectiveError("gone"))));
+  EXPECT_TRUE(mended_by_new_generation(failed(Interrupted("ended"))));
+  EXPECT_TRUE(mended_by_new_generation(collectives::CollectiveError("gone")));
+  EXPECT_TRUE(mended_by_new_generation(Cancelled("over")));
+  EXPECT_FALSE(mended_by_new_generation(failed(Error(ExitCode::failed, "diverged"))));
+  EXPECT_FALSE(mended_by_new_generation(std::bad_alloc()));
+  try {
+    rethrow_as_error(failed(Error(ExitCode::usage, "wrong\nstack")));
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ExitCode::usage);
+  }
+}
+
+TEST(StepReport, CarriesTheRecordAndWhatWasMeasured) {
+  StepNews news;
+  news.result.record.step = 7;
+  news.result.record.loss_sum = 30;
+  news.result.record.loss_tokens = 10;
+  news.result.record.apply = 0;
+  news.result.waits_ms = {1, 2, 3};
+  news.moved.gather = 4096;
+  msg::Message message = msg::Message::build(1, 1, [&](auto& builder) { return step_report(builder, news); });
+  const auto* report = message.as<fbs::StepReport>();
+  ASSERT_NE(report, nullptr);
+  EXPECT_EQ(report->step(), 7u);
+  EXPECT_EQ(report->loss(), 3.0);
+  EXPECT_TRUE(report->skipped());
+  EXPECT_TRUE(std::isnan(report->validation_loss()));
+  EXPECT_EQ(report->lanes()->size(), static_cast<std::size_t>(plan::lane_count));
+  EXPECT_EQ(report->waits()->Get(1)->busy_ms(), 2.0);
+  EXPECT_EQ(report->bytes_moved()->Get(0)->value(), 4096.0);
+}
+
+}  // namespace
+}  // namespace ganymede::worker
