@@ -28,5 +28,7 @@ endif()
 
 if(GANYMEDE_SANITIZE)
   add_compile_options(-fsanitize=${GANYMEDE_SANITIZE} -fno-sanitize-recover=all)
+  # g++ 12 warns about the standard library's own code once it is instrumented.
+  add_compile_options(-Wno-maybe-uninitialized)
   add_link_options(-fsanitize=${GANYMEDE_SANITIZE})
 endif()
