@@ -30,12 +30,16 @@ int trained_vocabulary(const std::string& tokenizer) {
   return size;
 }
 
+/// At most; what is skipped does not count towards max_bytes.
+std::uint64_t bytes_to_read(const SourceFiles& sources, const PackOptions& options) {
+  return options.max_bytes == 0 ? sources.bytes() : std::min(sources.bytes(), options.max_bytes);
+}
+
 std::unique_ptr<Tokenizer> train(const SourceFiles& sources, const PackOptions& options) {
   int vocabulary = trained_vocabulary(options.tokenizer);
-  std::uint64_t bytes = sources.bytes();
-  if (options.max_bytes > 0) bytes = std::min(bytes, options.max_bytes);
+  std::uint64_t bytes = bytes_to_read(sources, options);
   TrainingSample sample(bytes, training_bytes, options.seed);
-  Progress progress("reading text for the tokenizer", sources.bytes());
+  Progress progress("reading text for the tokenizer", bytes);
   read_documents(sources, {options.max_bytes, true}, [&](std::string&& text, std::uint64_t read) {
     stop_if_interrupted();
     progress.at(read);
@@ -108,9 +112,9 @@ void write_rows(const OutputFolder& folder, const DocumentTable& documents, cons
   meta.files.push_back(write_index(folder.file(index_name), documents, rows));
 }
 
-Skipped write_tokens(TokenWriter& writer, const SourceFiles& sources, bool utf8_only, std::uint64_t max_bytes) {
-  Progress progress("packing", sources.bytes());
-  return read_documents(sources, {max_bytes, utf8_only}, [&](std::string&& text, std::uint64_t read) {
+Skipped write_tokens(TokenWriter& writer, const SourceFiles& sources, const PackOptions& options, bool utf8_only) {
+  Progress progress("packing", bytes_to_read(sources, options));
+  return read_documents(sources, {options.max_bytes, utf8_only}, [&](std::string&& text, std::uint64_t read) {
     stop_if_interrupted();
     progress.at(read);
     writer.add(std::move(text));
@@ -158,7 +162,7 @@ Meta pack(const PackOptions& options) {
   meta.sources = options.sources;
 
   TokenWriter writer(folder.file(tokens_name), *tokenizer, options.validation_fraction);
-  meta.skipped = write_tokens(writer, sources, tokenizer->needs_utf8(), options.max_bytes);
+  meta.skipped = write_tokens(writer, sources, options, tokenizer->needs_utf8());
   meta.files.push_back(writer.finish());
   const DocumentTable& documents = writer.documents();
   meta.skipped.empty += documents.empty;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -39,7 +40,8 @@ void Progress::at(std::uint64_t done) {
   } else {
     double left = seconds * (static_cast<double>(total_) / static_cast<double>(done) - 1);
     fmt::print(stderr, "\r\x1b[K{} | {} of {} | {}% | {} left", what_, human_bytes(static_cast<double>(done)),
-               human_bytes(static_cast<double>(total_)), done * 100 / total_, human_seconds(left < 0 ? 0 : left));
+               human_bytes(static_cast<double>(total_)), std::min<std::uint64_t>(done * 100 / total_, 100),
+               human_seconds(left < 0 ? 0 : left));
   }
   std::fflush(stderr);
 }
