@@ -64,9 +64,9 @@ ExitCode run_verify(const Arguments& arguments) {
     fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     return code;
   }
-  fmt::print("checkpoint of step {}: {} in {} values of {} parts, {}\n", result.step,
+  fmt::print("checkpoint of step {}: {} in {} values of {} {}, {}\n", result.step,
              human_bytes(static_cast<double>(result.bytes)), with_commas(static_cast<std::int64_t>(result.values)),
-             result.parts, result.damage.empty() ? "all intact" : "damaged");
+             result.parts, result.parts == 1 ? "part" : "parts", result.damage.empty() ? "all intact" : "damaged");
   for (const Damage& damage : result.damage) fmt::print("damaged: {}: {}\n", damage.where, damage.reason);
   if (arguments.hash && result.damage.empty()) fmt::print("hash {}\n", result.hash);
   return code;
