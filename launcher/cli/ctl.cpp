@@ -43,8 +43,11 @@ void show_status(std::string (*show)(const fbs::Status&)) {
 
 void status(const CtlOptions& options) {
   enter_run(options.run);
-  if (run_is_alive()) return show_status(options.json ? status_json : status_text);
-  fmt::print("{}\n", options.json ? stopped_json() : stopped_text());
+  bool alive = run_is_alive();
+  // The socket comes when the run has been made ready (the dataset packed, …).
+  if (alive && launcher_serves()) return show_status(options.json ? status_json : status_text);
+  std::string state = alive ? "recovering" : "stopped";
+  fmt::print("{}\n", options.json ? idle_json(state) : idle_text(state));
 }
 
 void where(const CtlOptions& options) {

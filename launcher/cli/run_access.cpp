@@ -32,4 +32,6 @@ bool run_is_alive() {
   return errno == EAGAIN;  // it listens, but its queue is full
 }
 
+bool launcher_serves() { return access(service::launcher_socket, F_OK) == 0; }
+
 }  // namespace ganymede::cli

@@ -10,4 +10,7 @@ void enter_run(const std::string& run);
 /// Whether a keeper lives in the current run directory: something listens on its socket.
 bool run_is_alive();
 
+/// Whether the launcher of the current run directory has made its socket.
+bool launcher_serves();
+
 }  // namespace ganymede::cli

@@ -48,14 +48,14 @@ bool communicates(const fbs::ServiceStatus& worker) {
   return false;
 }
 
-struct StoppedRun {
+struct IdleRun {
   std::uint64_t step = 0;
   std::int64_t steps = 0;
   std::int64_t checkpoint = -1;
 };
 
-StoppedRun read_stopped() {
-  StoppedRun run;
+IdleRun read_idle() {
+  IdleRun run;
   if (auto last = launcher::read_last_metrics(service::metrics_file)) run.step = last->step;
   if (std::filesystem::exists(service::config_file)) run.steps = config::load(service::config_file, {}).run.steps;
   auto manifests = service::read_manifests(service::checkpoint_folder);
@@ -138,21 +138,21 @@ std::string where_json(const fbs::Status& status) {
   return dump(object);
 }
 
-std::string stopped_json() {
-  StoppedRun run = read_stopped();
+std::string idle_json(const std::string& state) {
+  IdleRun run = read_idle();
   return dump({{"run", current_folder()},
                {"step", run.step},
                {"steps", run.steps},
                {"generation", 0},
-               {"state", "stopped"},
+               {"state", state},
                {"last_checkpoint", run.checkpoint},
                {"cells", ordered_json::array()},
                {"launchers", ordered_json::array()}});
 }
 
-std::string stopped_text() {
-  StoppedRun run = read_stopped();
-  return fmt::format("{}: stopped at step {}/{}, {}", current_folder(), run.step, run.steps,
+std::string idle_text(const std::string& state) {
+  IdleRun run = read_idle();
+  return fmt::format("{}: {} at step {}/{}, {}", current_folder(), state, run.step, run.steps,
                      checkpoint_text(run.checkpoint));
 }
 

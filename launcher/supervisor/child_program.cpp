@@ -35,7 +35,7 @@ os::Ending run_child(const os::Command& command, Signals& signals, Deadline dead
     if (auto ending = os::poll_ending(child)) return *ending;
     if (int number = signals.take(); number == SIGINT || number == SIGTERM) {
       end_child(child, program);
-      throw Error(ExitCode::can_go_on, "Stopped before the run began; the same command begins again.");
+      throw Error(ExitCode::can_go_on, "Stopped by a signal; the same command goes on.");
     }
     if (deadline.passed()) {
       end_child(child, program);

@@ -42,18 +42,39 @@ std::string closing_lines(const RunSummary& summary, const config::Config& confi
                           const std::string& programs) {
   bool done = summary.step >= summary.steps;
   std::string run = shell_word(shortened(options.run)), ganymede = shell_word(shortened(programs + "/ganymede"));
-  std::string text = fmt::format("{} at step {}/{} after {}: loss {:.4f}", done ? "done" : "stopped", summary.step,
-                                 summary.steps, human_seconds(summary.seconds), summary.loss);
+  std::string text = fmt::format("{} at step {}/{} after {}", done ? "done" : "stopped", summary.step, summary.steps,
+                                 human_seconds(summary.seconds));
+  if (summary.step > 0) text += fmt::format(": loss {:.4f}", summary.loss);
   if (summary.validation_loss) text += fmt::format(", validation loss {:.4f}", *summary.validation_loss);
-  text +=
-      fmt::format("\ncheckpoint: step {} in {}/{}", summary.step, shortened(options.run), service::checkpoint_folder);
-  std::string prompt = config.sample.prompt.empty() ? "The " : config.sample.prompt;
-  std::int64_t steps = done ? 2 * config.run.steps : config.run.steps;
-  std::string go_on = go_on_command(options, ganymede, steps);
+  std::string go_on = go_on_command(options, ganymede, done ? 2 * config.run.steps : config.run.steps);
+  if (summary.checkpoint)
+    text += fmt::format("\ncheckpoint: step {} in {}/{}", *summary.checkpoint, shortened(options.run),
+                        service::checkpoint_folder);
   if (!done) text += "\ngo on with: " + go_on;
+  if (!summary.checkpoint) return text;
+  std::string prompt = config.sample.prompt.empty() ? "The " : config.sample.prompt;
   return text + fmt::format("\nnext:\n  {} generate {} --prompt {}\n  {} ctl {} status\n  {}", ganymede, run,
                             shell_word(prompt), ganymede, run, go_on);
 }
+
+namespace {
+
+/// What the program printed, or why there is nothing.
+std::string sample_of(const os::Command& command, Signals& signals) {
+  try {
+    auto result = run_child_captured(command, fmt::format("{}/sample.out", service::log_folder), signals,
+                                     Deadline::after_seconds(sample_seconds));
+    while (result.output.ends_with('\n')) result.output.pop_back();
+    if (result.ending.signal == 0 && result.ending.exit_code == 0) return "sample:\n" + result.output;
+    auto lines = last_lines(result.output, 1);
+    return fmt::format("no sample could be generated ({}): {}", result.ending.describe(),
+                       lines.empty() ? "it said nothing" : lines.back());
+  } catch (const Error& error) {
+    return fmt::format("no sample was generated: {}", error.what());
+  }
+}
+
+}  // namespace
 
 void show_sample(const config::Config& config, const Options& options, const std::string& programs, Signals& signals,
                  Terminal& terminal) {
@@ -69,14 +90,7 @@ void show_sample(const config::Config& config, const Options& options, const std
                        "--temperature",
                        fmt::format("{}", config.sample.temperature)};
   command.environment = worker_environment(config, os::inspect_machine());
-  auto result = run_child_captured(command, fmt::format("{}/sample.out", service::log_folder), signals,
-                                   Deadline::after_seconds(sample_seconds));
-  while (result.output.ends_with('\n')) result.output.pop_back();
-  bool good = result.ending.signal == 0 && result.ending.exit_code == 0;
-  if (good) return terminal.line("sample:\n" + result.output);
-  auto lines = last_lines(result.output, 1);
-  terminal.line(fmt::format("no sample could be generated ({}): {}", result.ending.describe(),
-                            lines.empty() ? "it said nothing" : lines.back()));
+  terminal.line(sample_of(command, signals));
 }
 
 }  // namespace ganymede::launcher

@@ -14,9 +14,10 @@ namespace ganymede::launcher {
 /// What the last lines of a run are made from.
 struct RunSummary {
   std::uint64_t step = 0, steps = 0;
-  double loss = 0;
+  double loss = 0;  // of the last step
   std::optional<double> validation_loss = {};
-  double seconds = 0;  // of this launch
+  std::optional<std::uint64_t> checkpoint = {};  // step of the newest one
+  double seconds = 0;                            // of this launch
 };
 
 /// How a run ended, where its checkpoint is, and three commands that one would try next. Lines without an end.

@@ -31,8 +31,7 @@ void check_compatible(const config::Config& before, const config::Config& now, c
 
 void resolve_threads(config::Config& now, const config::Config* before, int cores) {
   bool same_world = before && before->parallel.ranks == now.parallel.ranks;
-  int here = now.topology.ranks_per_node > 0 ? now.topology.ranks_per_node : now.parallel.ranks;
-  int share = std::max(1, cores / here);
+  int share = std::max(1, cores / now.parallel.ranks);  // all cells are on this node
   auto resolve = [&](int& threads, int earlier) {
     if (threads == 0) threads = same_world && earlier > 0 ? earlier : share;
   };

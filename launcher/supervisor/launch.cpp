@@ -78,13 +78,13 @@ Outcome Launch::supervise(Cells& cells, StepLog& steps) {
 
 void Launch::close(const Outcome& outcome, const StepLog& steps) {
   terminal.live("");
-  bool ended_well = outcome.text.empty() && steps.last_step() > ready.load_step;
-  if (!ended_well) return;
+  if (!outcome.text.empty()) return;
   if (outcome.code == ExitCode::done) show_sample(ready.config, options, programs, signals, terminal);
   terminal.line(closing_lines({.step = steps.last_step(),
                                .steps = static_cast<std::uint64_t>(ready.config.run.steps),
                                .loss = steps.last_loss(),
                                .validation_loss = steps.validation_loss(),
+                               .checkpoint = outcome.checkpoint,
                                .seconds = now_seconds() - began},
                               ready.config, options, programs));
 }

@@ -30,7 +30,10 @@ Supervisor::Supervisor(SupervisorParts parts)
       checkpoint_parts_(parts_.config.parallel.ranks),
       timer_(parts_.io),
       farewell_(parts_.io),
-      stopping_(parts_.cells.stop_requested()) {}
+      stopping_(parts_.cells.stop_requested()) {
+  auto manifests = service::read_manifests(service::checkpoint_folder);
+  if (!manifests.empty()) last_committed_ = manifests.back().step;
+}
 
 Outcome Supervisor::run() {
   parts_.signals.watch(parts_.io, [this](int number) { on_signal(number); });
@@ -39,6 +42,7 @@ Outcome Supervisor::run() {
   tick();
   parts_.io.run();
   parts_.signals.ignore();
+  outcome_.checkpoint = last_committed_;
   return outcome_;
 }
 
@@ -73,18 +77,30 @@ void Supervisor::fatal(const ServiceId& id, int exit_code, const std::string& te
   bool known = exit_code == static_cast<int>(ExitCode::usage) || exit_code == static_cast<int>(ExitCode::can_go_on);
   std::string line = fmt::format("{}: {}", id.text(), text);
   log::error("{}", line);
+  if (phase_ == Phase::finishing) return;  // all is computed and durable
   halt({known ? static_cast<ExitCode>(exit_code) : ExitCode::failed, line}, false);
 }
 
 void Supervisor::step(const fbs::StepReport& report) {
-  // Reports wait in the worker, so a killed one may take the last but one with it; its record is still in the cell.
-  for (std::uint64_t lost = parts_.steps.last_step() + 1; lost < report.step(); ++lost)
-    if (const auto* record = parts_.cells.record_of(lost)) parts_.steps.take_record(*record);
-  parts_.steps.take(report, {.generation = membership_.generation(),
-                             .restarts = crew_.restarts(),
-                             .host_used = crew_.private_bytes() + parts_.segment_bytes,
-                             .host_predicted = parts_.predicted_bytes,
-                             .host_limit = parts_.memory_limit});
+  write_steps([&] {
+    // Reports wait in the worker, so a killed one may take the last but one with it; its record is still in the cell.
+    for (std::uint64_t lost = parts_.steps.last_step() + 1; lost < report.step(); ++lost)
+      if (const auto* record = parts_.cells.record_of(lost)) parts_.steps.take_record(*record);
+    parts_.steps.take(report, {.generation = membership_.generation(),
+                               .restarts = crew_.restarts(),
+                               .host_used = crew_.private_bytes() + parts_.segment_bytes,
+                               .host_predicted = parts_.predicted_bytes,
+                               .host_limit = parts_.memory_limit});
+  });
+}
+
+/// Nobody sees where a run is that cannot write its metrics (a full disk): it ends with what is durable.
+void Supervisor::write_steps(const std::function<void()>& write) {
+  try {
+    write();
+  } catch (const Error& error) {
+    halt({ExitCode::failed, error.what()}, false);
+  }
 }
 
 coordinator::CheckpointParts::Receipt Supervisor::part(const fbs::PartDurable& part) {
@@ -201,15 +217,18 @@ void Supervisor::consider_finish() {
   if (phase_ != Phase::working || !crew_.workers_finished()) return;
   if (draining_since_ == 0) draining_since_ = now_seconds();
   std::uint64_t last = parts_.cells.decided_step();
-  bool durable = (last_committed_ && *last_committed_ >= last) || manifest_exists(last);
-  if (durable) finish();
+  if (manifest_exists(last)) last_committed_ = last;  // the message about it may have been lost
+  if (last_committed_ && *last_committed_ >= last) finish();
 }
 
 void Supervisor::finish() {
   std::uint64_t last = parts_.cells.decided_step();
   // The report of the last step is lost when its worker is killed as the others leave; the record holds what counts.
-  if (const auto* record = parts_.cells.record_of(last); record && parts_.steps.last_step() < last)
-    parts_.steps.take_record(*record);
+  write_steps([&] {
+    const auto* record = parts_.cells.record_of(last);
+    if (record && parts_.steps.last_step() < last) parts_.steps.take_record(*record);
+  });
+  if (phase_ == Phase::halting) return;
   bool all = last >= static_cast<std::uint64_t>(parts_.config.run.steps);
   outcome_ = {all ? ExitCode::done : ExitCode::can_go_on, ""};
   log::info("step {} is the last one and its checkpoint is committed; the services are asked to finish", last);

@@ -20,7 +20,8 @@ namespace ganymede::launcher {
 /// How a run ended.
 struct Outcome {
   ExitCode code = ExitCode::done;
-  std::string text;  // of a failure: one sentence, then the culprit's last log lines; else empty
+  std::string text;  // of a failure: a sentence, then the culprit's last log lines; else empty
+  std::optional<std::uint64_t> checkpoint = {};  // step of the newest one
 };
 
 /// What the supervisor is given; all of it outlives the supervisor.
@@ -85,6 +86,7 @@ class Supervisor {
   void tick();
   void watch_vitals(double now);
   void watch_draining(double now);
+  void write_steps(const std::function<void()>& write);
   void worker_left(ServiceProcess& process);
   void consider_finish();
   void finish();

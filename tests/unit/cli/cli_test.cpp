@@ -110,11 +110,11 @@ class StoppedRun : public ::testing::Test {
 TEST_F(StoppedRun, SaysStoppedWithItsLastStep) {
   std::ofstream("metrics.jsonl") << "{\"step\": 41, \"loss\": 2.5}\n{\"step\": 42, \"loss\": 2.4}\n";
   EXPECT_FALSE(run_is_alive());
-  auto object = nlohmann::json::parse(stopped_json());
+  auto object = nlohmann::json::parse(idle_json("stopped"));
   EXPECT_EQ(object["state"], "stopped");
   EXPECT_EQ(object["step"], 42);
   EXPECT_TRUE(object["cells"].empty());
-  EXPECT_NE(stopped_text().find("stopped at step 42"), std::string::npos);
+  EXPECT_NE(idle_text("stopped").find("stopped at step 42"), std::string::npos);
 }
 
 TEST(RunAccess, FolderThatIsNoRunDirectoryIsAUsageError) {

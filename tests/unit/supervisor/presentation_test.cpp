@@ -101,17 +101,22 @@ TEST(Closing, NamesTheCheckpointAndThreeCommands) {
   config.run.steps = 50;
   config.sample.prompt = "def ";
   Options options{.run = "/r/runs/tiny", .recipe = "/r/tiny.toml", .from = "", .settings = {}};
-  std::string done = closing_lines({.step = 50, .steps = 50, .loss = 2.5, .validation_loss = 2.25, .seconds = 60},
-                                   config, options, "/bin");
+  std::string done =
+      closing_lines({.step = 50, .steps = 50, .loss = 2.5, .validation_loss = 2.25, .checkpoint = 50, .seconds = 60},
+                    config, options, "/bin");
   for (const char* part :
        {"done at step 50/50", "validation loss 2.25", "/r/runs/tiny/checkpoint",
         "/bin/ganymede generate /r/runs/tiny --prompt 'def '", "/bin/ganymede ctl /r/runs/tiny status",
         "/bin/ganymede train /r/tiny.toml --run /r/runs/tiny --steps 100"})
     EXPECT_THAT(done, HasSubstr(part));
   EXPECT_THAT(done, Not(HasSubstr("go on with:")));
-  std::string stopped = closing_lines({.step = 7, .steps = 50, .loss = 2.5}, config, options, "/bin");
+  std::string stopped = closing_lines({.step = 7, .steps = 50, .loss = 2.5, .checkpoint = 5}, config, options, "/bin");
   EXPECT_THAT(stopped, HasSubstr("stopped at step 7/50"));
   EXPECT_THAT(stopped, HasSubstr("go on with: /bin/ganymede train /r/tiny.toml --run /r/runs/tiny --steps 50"));
+  EXPECT_THAT(stopped, HasSubstr("checkpoint: step 5 in"));
+  std::string killed = closing_lines({.step = 0, .steps = 50}, config, options, "/bin");
+  EXPECT_THAT(killed, HasSubstr("stopped at step 0/50"));
+  EXPECT_THAT(killed, Not(HasSubstr("checkpoint:")));
 }
 
 TEST(LogTail, KeepsTheLastLinesThatSaySomething) {
