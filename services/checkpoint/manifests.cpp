@@ -27,10 +27,13 @@ std::string model_hash(const placement::Placement& placement) {
   return hash128(text).hex();
 }
 
-/// "bytes", or "sentencepiece:" and the hash of the model file.
+/// "bytes", or "sentencepiece:" and the hash of the model file. One that was trained for the dataset lies in its
+/// folder.
 std::string tokenizer_name(const config::Config& config) {
   if (config.data.tokenizer == "bytes") return config.data.tokenizer;
-  return fmt::format("sentencepiece:{}", hash128(os::read_file(config.data.tokenizer)).hex());
+  bool trained = config.data.tokenizer.starts_with("train:");
+  std::string file = trained ? config.data.path + "/tokenizer.model" : config.data.tokenizer;
+  return fmt::format("sentencepiece:{}", hash128(os::read_file(file)).hex());
 }
 
 void sync_folder(const std::string& folder) {
