@@ -138,11 +138,12 @@ void StepLog::show(const fbs::StepReport& report, const StepSurroundings& around
   bool permanent = last || validated || shown_at_ == 0 || now_seconds() - shown_at_ >= pause;
   if (permanent) {
     shown_at_ = now_seconds();
+    terminal_.live("");
     terminal_.line(line);
   }
   if (validated)
     terminal_.line(fmt::format("validation after step {}: loss {:.4f}", report.step(), report.validation_loss()));
-  terminal_.live(permanent ? "" : line);
+  if (!permanent) terminal_.live(line);
 }
 
 double StepLog::loss_of(std::uint64_t step) const {
