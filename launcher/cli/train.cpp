@@ -19,8 +19,17 @@ struct TrainOptions {
 
 std::string absolute(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
 
+/// `--steps` says when to stop, not how fast the learning rate falls: a schedule that has no length of its own keeps
+/// that of the recipe, so that stopping at a step and going on gives the curve of one run.
+void limit_steps(TrainOptions& options) {
+  config::Config recipe = config::load(options.recipe, options.settings);
+  if (recipe.optimizer.decay_steps == 0)
+    options.settings.push_back(fmt::format("optimizer.decay_steps={}", recipe.run.steps));
+  options.settings.push_back(fmt::format("run.steps={}", options.steps));
+}
+
 void train(TrainOptions options) {
-  if (options.steps > 0) options.settings.push_back(fmt::format("run.steps={}", options.steps));
+  if (options.steps > 0) limit_steps(options);
   config::Config config = config::load(options.recipe, options.settings);
   for (const std::string& setting : absolute_paths(config, fs::current_path().string()))
     options.settings.push_back(setting);
@@ -47,7 +56,7 @@ void add_train(CLI::App& app) {
   command->add_option("--from", options->from, "run or checkpoint directory that a new run starts from");
   command->add_option("--set", options->settings, "a key of the configuration: --set optimizer.lr=3e-4")
       ->allow_extra_args(false);
-  command->add_option("--steps", options->steps, "steps in total (the same as --set run.steps=N)")
+  command->add_option("--steps", options->steps, "stop at this step in total; the schedule stays that of the recipe")
       ->check(CLI::PositiveNumber);
   command->callback([options] { train(*options); });
 }
