@@ -1,10 +1,9 @@
 #include <bit>
 #include <random>
-#include <regex>
 #include <set>
+#include <sstream>
 
 #include "common/config/fields.h"
-#include "common/os/files.h"
 #include "tests/unit/config/recipe_file.h"
 
 namespace ganymede::config {
@@ -81,19 +80,20 @@ TEST_F(Effective, HasEveryKeyWithAnExplanation) {
   EXPECT_NO_THROW(load_text(text));
 }
 
-/// "run.steps", … of the structs in config.h.
+/// "run.steps", … of the structs in config.h: one member a line, "  type name = value;  // …".
 std::set<std::string> members_of_the_header() {
-  std::string text = os::read_file(GANYMEDE_SOURCE_DIR "/common/config/config.h");
-  text.erase(text.find("struct Config {"));
+  std::ifstream file(GANYMEDE_SOURCE_DIR "/common/config/config.h");
   std::set<std::string> members{"recompute"};
-  std::regex line("struct (\\w+) \\{|\n  [a-zA-Z_0-9:<>]+ (\\w+)( = [^;\n]+)?;");
   std::string section;
-  for (std::sregex_iterator at(text.begin(), text.end(), line), end; at != end; ++at) {
-    if ((*at)[1].matched) {
-      section = (*at)[1].str();
+  for (std::string line; std::getline(file, line) && !line.starts_with("struct Config {");) {
+    std::istringstream words(line.substr(0, line.find(';')));
+    std::string first, second;
+    words >> first >> second;
+    if (first == "struct") {
+      section = second;
       section[0] = static_cast<char>(std::tolower(section[0]));
-    } else {
-      members.insert(section + "." + (*at)[2].str());
+    } else if (line.starts_with("  ") && line.find(';') != std::string::npos) {
+      members.insert(section + "." + second);
     }
   }
   return members;
