@@ -70,6 +70,22 @@ TEST(Determinism, AsManyRanksAsRowsHaveTheBitsOfOneRank) {
   EXPECT_EQ(one.state_hash(), many.state_hash());
 }
 
+TEST(Determinism, InitialStateIsTheSameForAllWorlds) {
+  // A step that changes nothing, so that the checkpoint after it holds the initial values.
+  auto frozen = [](int ranks) {
+    auto settings = world(ranks);
+    settings.insert(settings.end(), {"run.steps=1", "optimizer.lr=0", "model.bias_update_rate=0"});
+    return settings;
+  };
+  TrainingRun one(frozen(1));
+  ASSERT_EQ(one.train(), 0);
+  for (int ranks : {2, 3, 4}) {
+    TrainingRun many(frozen(ranks));
+    ASSERT_EQ(many.train(), 0);
+    EXPECT_EQ(one.state_hash(), many.state_hash()) << ranks << " ranks";
+  }
+}
+
 TEST(Determinism, ExpertGroupFollowsTheCurveOfOneRank) {
   auto split = world(2);
   split.push_back("parallel.expert_group=2");
