@@ -14,8 +14,7 @@ namespace ganymede::launcher {
 namespace {
 
 constexpr std::size_t remembered_losses = 256;
-constexpr double seconds_between_lines = 5;             // where no live line can be shown
-constexpr double seconds_between_permanent_lines = 30;  // below which the live line runs
+constexpr double seconds_between_lines = 30;  // that stay; on a terminal the live line runs below them
 
 using Named = std::vector<std::pair<std::string, double>>;
 
@@ -132,10 +131,9 @@ void StepLog::show(const fbs::StepReport& report, const StepSurroundings& around
   if (report.imbalance() > 0) figures.imbalance = report.imbalance();
   if (report.step() < steps_) figures.eta_seconds = seconds_a_step_ * static_cast<double>(steps_ - report.step());
   std::string line = step_line(figures);
-  double pause = terminal_.interactive() ? seconds_between_permanent_lines : seconds_between_lines;
   bool last = report.step() >= steps_ || report.stop();
   bool validated = !std::isnan(report.validation_loss());
-  bool permanent = last || validated || shown_at_ == 0 || now_seconds() - shown_at_ >= pause;
+  bool permanent = last || validated || shown_at_ == 0 || now_seconds() - shown_at_ >= seconds_between_lines;
   if (permanent) {
     shown_at_ = now_seconds();
     terminal_.live("");

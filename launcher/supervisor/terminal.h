@@ -18,7 +18,6 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  bool interactive() const { return interactive_; }
   /// One permanent line (or several, separated by newlines).
   void line(std::string_view text);
   /// Replaces the live line, cut to the terminal's width. Nothing happens when this is no terminal.
