@@ -8,7 +8,10 @@ namespace ganymede::test {
 
 /// A folder with the real `ganymede`, keeper and launcher, and with fake services in the place of the real ones. What a
 /// fake service does is told by the environment variable FAKE_<KIND> (FAKE_WORKER, …):
-///     serve        registers, sends heartbeats, ends when it is asked to (standard)
+///     serve        registers, sends heartbeats, ends when it is asked to (standard); an optimizer server also says
+///     that
+///                  its state is loaded
+///     loading      as serve, but never loads its state
 ///     die          ends at once with exit code 3, after a line in its log
 ///     usage        ends at once with exit code 2
 ///     fatal        registers, then reports a fault that it cannot mend

@@ -19,8 +19,8 @@ namespace ganymede::worker {
 namespace {
 
 constexpr double start_seconds = 3600;    // loading a checkpoint, and waiting for all ranks, may take long
-constexpr double recovery_seconds = 600;  // until a dead peer is replaced, back-off included
-constexpr double formation_seconds = 60;  // all members are registered by then: what takes longer is a fault
+constexpr double formation_seconds = 60;  // all members have loaded their state: what takes longer is a fault
+constexpr double notice_seconds = 60;     // for the launcher to kill a silent peer whose time is up, and see its end
 
 MakeCommunicator backend(service::Context& context, std::uint64_t generation) {
   auto store = std::make_shared<LauncherStore>(context, generation);
@@ -69,9 +69,9 @@ void Driver::run() {
                      "the state that the optimizer server loads")) {
     return;
   }
-  Deadline patience = Deadline::after_seconds(start_seconds);
-  const char* why = "the workers of all ranks";
-  while (auto generation = join_next_generation(context_, patience, why)) {
+  auto generation =
+      join_next_generation(context_, Deadline::after_seconds(start_seconds), "the workers and states of all ranks");
+  while (generation) {
     AttemptEnd end;
     GenerationWatch watch(context_, *generation, [&](const std::string& text) { end.over(text); });
     try {
@@ -81,8 +81,9 @@ void Driver::run() {
       if (!mended_by_new_generation(fault)) rethrow_as_error(fault);
       log::warn("generation {} is over: {}", *generation, fault.what());
     }
-    patience = Deadline::after_seconds(recovery_seconds);
-    why = "a new generation after a peer was lost";
+    const config::Launch& launch = config_.launch;
+    generation = rejoin_or_die(
+        context_, std::max(launch.heartbeat_timeout_seconds, launch.collective_timeout_seconds) + notice_seconds);
   }
 }
 

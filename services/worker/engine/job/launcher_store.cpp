@@ -10,7 +10,7 @@ namespace {
 
 using collectives::CollectiveError;
 
-constexpr double answer_seconds = 10;  // a launcher that is being restarted by the keeper is back within this time
+constexpr double answer_seconds = 10;  // a launcher that is stopped or busy for so long is a fault
 
 }  // namespace
 

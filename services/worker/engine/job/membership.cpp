@@ -72,6 +72,14 @@ std::optional<std::uint64_t> join_next_generation(service::Context& context, Dea
   return generation;
 }
 
+std::optional<std::uint64_t> rejoin_or_die(service::Context& context, double seconds) {
+  try {
+    return join_next_generation(context, Deadline::after_seconds(seconds), "a new generation");
+  } catch (const Error& error) {
+    impossible(__FILE__, __LINE__, fmt::format("{} It ends here, to be replaced.", error.what()));
+  }
+}
+
 std::uint64_t exchange(service::Context& context, Communicators& communicators, std::uint64_t generation,
                        Deadline deadline) {
   ExchangeSlot own = own_slot(context, generation);

@@ -14,6 +14,11 @@ namespace ganymede::worker {
 /// Throws Error at the deadline, naming `why` the wait is needed.
 std::optional<std::uint64_t> join_next_generation(service::Context& context, Deadline deadline, const char* why);
 
+/// The same after an attempt that failed. A launcher that saw a process die has begun a generation long before
+/// `seconds` have passed. If it has not, no process is lost but the collectives are: this one ends at once, so that it
+/// counts as dead and its replacement brings all together again.
+std::optional<std::uint64_t> rejoin_or_die(service::Context& context, double seconds);
+
 /// The exchange of the generation: afterwards every rank holds the newest decided record. Returns the next step to
 /// compute. Throws CollectiveError, and Error when the ranks' states do not belong together.
 std::uint64_t exchange(service::Context& context, Communicators& communicators, std::uint64_t generation,
