@@ -20,7 +20,7 @@ constexpr const char* plugin_folder = "plugins";         // copies of plugins un
 
 /// Facts about the job that services need and the configuration does not hold.
 struct Job {
-  std::uint64_t id = 0;            // random, drawn when the run directory is made
+  std::uint64_t id = 0;            // random, drawn when a launch begins; a restarted launcher keeps it
   std::vector<std::string> slots;  // state slots of the optimizer
   std::string plugin;              // path of the plugin's copy in the run directory
   std::uint64_t plugin_hash = 0;

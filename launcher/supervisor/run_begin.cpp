@@ -116,8 +116,7 @@ ReadyRun begin_run(const Options& options, const std::string& programs, Signals&
   ready.load_step = start.step;
   ConfigFile file(ready.config);
   pack_if_missing(ready.config, programs, signals, terminal);
-  bool known = !own.empty() && fs::exists(service::job_file);
-  ready.job.id = known ? service::read_job().id : random_id();
+  ready.job.id = random_id();
   ready.job.load_from = start.folder;
   prepare_plugin(ready.job, programs, signals);
   if (!ready.done()) show_and_check(ready, terminal);

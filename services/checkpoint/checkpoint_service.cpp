@@ -84,26 +84,20 @@ bool CheckpointService::decided_last(std::uint64_t step) const {
   return record.step == step && record.intact() && record.stop_after != 0;
 }
 
-std::uint64_t CheckpointService::decision_of(std::uint64_t step) const {
-  const DecisionRecord record = cell_.control->record_of(step);
-  return record.step == step && record.intact() ? record.checksum : 0;
-}
-
 /// What a predecessor left: a part that is on disk is reported again, the snapshot of the last step is done again
-/// (nothing will overwrite it), any other is cancelled (rule 20). Parts of runs before this one are dropped.
+/// (nothing will overwrite it), any other is cancelled (rule 20). Parts of launches before this one are dropped.
 void CheckpointService::recover() {
   std::uint64_t word = cell_.control->snapshot.load(std::memory_order_acquire), step = snapshot_step(word);
   std::uint64_t loaded = cell_.control->load_step.load(std::memory_order_acquire);
   std::vector<service::Manifest> manifests = read_live_manifests(settings_.checkpoints);
   auto manifest = std::find_if(manifests.begin(), manifests.end(), [&](auto& one) { return one.step == step; });
   bool committed = step > loaded && manifest != manifests.end();
+  drop_unnamed_parts(settings_.checkpoints, store(), context_.job());
   std::optional<PartRecord> record = step > loaded ? store().record(step) : std::nullopt;
-  bool durable = record && record->decision != 0 && record->decision == decision_of(step);
-  drop_unnamed_parts(settings_.checkpoints, store(), durable ? step : 0);
   if (committed) {
     end_snapshot(cell_, step);
     if (context_.rank() == 0) reports_.committed(step, manifest->bytes(), 0);
-  } else if (durable) {
+  } else if (record) {
     log::info("the part of step {} was complete: reported again", step);
     publish(step, *record, Clock::now());
   } else if (is_armed(word) && !decided_last(step)) {
@@ -113,12 +107,12 @@ void CheckpointService::recover() {
 }
 
 bool CheckpointService::serve() {
+  // Before the next snapshot: when that is armed, the parts of the one before are durable on all ranks.
+  if (try_commit()) return true;
   std::uint64_t word = cell_.control->snapshot.load(std::memory_order_acquire);
-  if (is_armed(word)) {
-    take(snapshot_step(word));
-    return true;
-  }
-  return try_commit();
+  if (!is_armed(word)) return false;
+  take(snapshot_step(word));
+  return true;
 }
 
 void CheckpointService::take(std::uint64_t step) {
@@ -143,7 +137,7 @@ std::optional<PartRecord> CheckpointService::write_part(std::uint64_t step) {
   PartRecord begun;
   begun.step = step;
   begun.rank = context_.rank();
-  begun.decision = decision_of(step);
+  begun.job = context_.job();
   begun.slots = context_.slots();
   begun.slots.insert(begun.slots.begin(), master_slot);
   store().drop(step);  // left by a kill, or by an attempt that failed

@@ -48,7 +48,6 @@ class CheckpointService {
 
   LiveCell live_cell();
   bool decided_last(std::uint64_t step) const;
-  std::uint64_t decision_of(std::uint64_t step) const;
   void take(std::uint64_t step);
   std::optional<PartRecord> write_part(std::uint64_t step);
   void publish(std::uint64_t step, const PartRecord& record, Clock::time_point began);

@@ -101,10 +101,12 @@ void prune_parts(const std::string& checkpoints, PartStore& store) {
   }
 }
 
-void drop_unnamed_parts(const std::string& checkpoints, PartStore& store, std::uint64_t keep) {
+void drop_unnamed_parts(const std::string& checkpoints, PartStore& store, std::uint64_t job) {
   std::set<std::uint64_t> named = named_steps(checkpoints);
   for (std::uint64_t step : store.steps()) {
-    if (!named.contains(step) && step != keep) store.drop(step);
+    if (named.contains(step)) continue;
+    std::optional<PartRecord> record = store.record(step);
+    if (!record || record->job != job) store.drop(step);
   }
 }
 

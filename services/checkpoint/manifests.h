@@ -27,7 +27,8 @@ void prune_manifests(const std::string& checkpoints, int keep, const Reached& re
 /// Every rank: drops its parts that no manifest names and that are older than the newest manifest.
 void prune_parts(const std::string& checkpoints, PartStore& store);
 
-/// At the start of a run: drops every part that no manifest names, but that of `keep` (0: none).
-void drop_unnamed_parts(const std::string& checkpoints, PartStore& store, std::uint64_t keep);
+/// At the start of a service: drops every part that no manifest names, but complete ones that this launch (`job`)
+/// wrote: they may be reported already, and a manifest may come to name them at any time.
+void drop_unnamed_parts(const std::string& checkpoints, PartStore& store, std::uint64_t job);
 
 }  // namespace ganymede::checkpoint

@@ -28,7 +28,7 @@ std::string to_json(const PartRecord& record) {
   for (const PartRecord::Value& value : record.values) values.push_back({encode(value.key), value.count, value.hash});
   return nlohmann::json({{"step", record.step},
                          {"rank", record.rank},
-                         {"decision", record.decision},
+                         {"job", record.job},
                          {"slots", record.slots},
                          {"shapes", record.shapes},
                          {"values", values}})
@@ -41,7 +41,7 @@ PartRecord part_record_from_json(const std::string& text) {
     PartRecord record;
     record.step = json.at("step").get<std::uint64_t>();
     record.rank = json.at("rank").get<int>();
-    record.decision = json.at("decision").get<std::uint64_t>();
+    record.job = json.at("job").get<std::uint64_t>();
     record.slots = json.at("slots").get<std::vector<std::string>>();
     record.shapes = json.at("shapes").get<std::map<std::string, std::vector<std::int64_t>>>();
     for (const nlohmann::json& entry : json.at("values")) {

@@ -19,7 +19,7 @@ struct PartRecord {
   };
   std::uint64_t step = 0;
   int rank = 0;
-  std::uint64_t decision = 0;                               // checksum of the decision record of the step
+  std::uint64_t job = 0;                                    // of the launch that wrote it
   std::vector<std::string> slots;                           // "master", then the optimizer's, in plugin order
   std::map<std::string, std::vector<std::int64_t>> shapes;  // of the whole parameters that it holds values of
   std::vector<Value> values;                                // in the order in which they were written

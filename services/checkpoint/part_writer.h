@@ -21,7 +21,7 @@ struct PartFiles {
 /// a key would not ascend. The folder is removed with the writer. Not thread-safe.
 class PartWriter {
  public:
-  /// Makes `folder` anew. `record` holds step, rank, decision and slots.
+  /// Makes `folder` anew. `record` holds step, rank, job and slots.
   PartWriter(std::string folder, PartRecord record);
   ~PartWriter();
   PartWriter(const PartWriter&) = delete;

@@ -6,6 +6,7 @@
 
 #include "services/checkpoint/checkpoint_view.h"
 #include "services/checkpoint/list.h"
+#include "services/checkpoint/part_reader.h"
 #include "services/checkpoint/verify.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/checkpoint/test_cell.h"
@@ -126,6 +127,63 @@ TEST(KilledService, CommitsTheLastCheckpointWhateverThePoint) {
     EXPECT_EQ(world.cells[0]->control().block->snapshot, step_protocol::ended_word(10)) << "point " << points;
   }
   EXPECT_GE(points, 8);
+}
+
+TEST(KilledService, KeepsAPartThatTheLauncherCountsOnHoweverFarTheStepsWentOn) {
+  test::TemporaryFolder folder;
+  EXPECT_EQ(in_child([&]() -> std::string {
+              TestWorld world(small_config(2), folder.path());
+              world.recover();
+              for (auto& cell : world.cells) {
+                cell->fill(10);
+                cell->order_snapshot(10, false);
+              }
+              world.services[1]->serve();
+              for (auto& cell : world.cells) {
+                cell->decide({.step = 11, .snapshot_before = 1});
+                cell->decide({.step = 12});
+              }
+              world.start_one(1, folder.path(), [](std::string_view) {});
+              world.services[1]->recover();
+              world.services[0]->serve();
+              world.services[0]->serve();
+              if (world.launcher.committed_step != 10) return "the checkpoint was not committed";
+              return check_folder(folder.path(), 10);
+            }),
+            0);
+}
+
+TEST(KilledService, DropsAPartOfAnotherLaunch) {
+  test::TemporaryFolder folder;
+  EXPECT_EQ(in_child([&]() -> std::string {
+              TestWorld world(small_config(2), folder.path());
+              world.cells[1]->fill(10);
+              world.cells[1]->order_snapshot(10, false);
+              world.services[1]->serve();
+              world.launcher.parts.clear();
+              world.cells[1]->job_ = 2;
+              world.start_one(1, folder.path(), [](std::string_view) {});
+              world.services[1]->recover();
+              if (!world.launcher.parts.empty()) return "it was reported again";
+              return steps_in_part(folder.path(), 1).empty() ? "" : "it is still there";
+            }),
+            0);
+}
+
+TEST(CheckpointOfRankZero, IsCommittedBeforeTheNextSnapshotIsTaken) {
+  test::TemporaryFolder folder;
+  EXPECT_EQ(in_child([&]() -> std::string {
+              TestWorld world(small_config(2), folder.path());
+              world.cells[0]->fill(10);
+              world.cells[1]->fill(10);
+              for (auto& cell : world.cells) cell->order_snapshot(10, false);
+              world.services[0]->serve();
+              world.services[1]->serve();
+              for (auto& cell : world.cells) cell->order_snapshot(20, false);
+              world.services[0]->serve();
+              return world.launcher.committed_step == 10 ? check_folder(folder.path(), 10) : "step 10 was forgotten";
+            }),
+            0);
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ class TestCell : public service::Context {
   const config::Config& config() const override { return config_; }
   const placement::Placement& placement() const override { return placement_; }
   int rank() const override { return placement_.rank; }
-  std::uint64_t job() const override { return 1; }
+  std::uint64_t job() const override { return job_; }
   service::Control& control() override { return control_; }
   const std::vector<std::string>& slots() const override { return test_slots; }
   shm::Segment& segment(const std::string& name) override { return segments_.at(name); }
@@ -117,19 +117,19 @@ class TestCell : public service::Context {
     }
     return wrong;
   }
+  void decide(step_protocol::DecisionRecord record) {
+    record.checksum = record.compute_checksum();
+    control_.block->record_of(record.step) = record;
+    control_.block->decided_step = record.step;
+  }
   /// As worker and optimizer server leave it: decided, committed, armed.
   void order_snapshot(std::uint64_t step, bool last) {
-    step_protocol::DecisionRecord record;
-    record.step = step;
-    record.snapshot_after = 1;
-    record.stop_after = last ? 1 : 0;
-    record.checksum = record.compute_checksum();
-    control_.block->record_of(step) = record;
-    control_.block->decided_step = step;
+    decide({.step = step, .stop_after = last ? 1u : 0u, .snapshot_after = 1});
     control_.block->snapshot = step_protocol::armed_word(step);
   }
 
   bool finishing_ = false;
+  std::uint64_t job_ = 1;
 
  private:
   config::Config config_;
@@ -184,15 +184,18 @@ struct TestWorld {
     start(checkpoints, std::move(reached));
   }
   /// New service processes on the same segments.
-  void start(const std::string& checkpoints, Reached reached) {
+  void start(const std::string& checkpoints, const Reached& reached) {
     services.clear();
-    for (std::size_t rank = 0; rank < cells.size(); ++rank) {
-      CheckpointService::Settings settings;
-      settings.checkpoints = checkpoints;
-      settings.value_elements = 1;  // one chunk a value: many values
-      settings.reached = reached;
-      services.push_back(std::make_unique<CheckpointService>(*cells[rank], *reports[rank], settings));
-    }
+    services.resize(cells.size());
+    for (std::size_t rank = 0; rank < cells.size(); ++rank) start_one(rank, checkpoints, reached);
+  }
+  void start_one(std::size_t rank, const std::string& checkpoints, const Reached& reached) {
+    services[rank].reset();
+    CheckpointService::Settings settings;
+    settings.checkpoints = checkpoints;
+    settings.value_elements = 1;  // one chunk a value: many values
+    settings.reached = reached;
+    services[rank] = std::make_unique<CheckpointService>(*cells[rank], *reports[rank], settings);
   }
   void load(std::uint64_t step) {
     for (auto& cell : cells) cell->control().block->load_step = step;
