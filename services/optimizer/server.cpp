@@ -49,6 +49,8 @@ int thread_count(const config::Config& config) {
   return std::clamp(os::inspect_machine().cores / std::max(per_node, 1) / 8, 1, 16);
 }
 
+double side_wait_seconds(const config::Config& config) { return config.launch.collective_timeout_seconds / 2; }
+
 CellMemory attach(service::Context& context) {
   service::Control& control = context.control();
   shm::Segment& state = context.segment("state.0");
@@ -77,6 +79,7 @@ void serve(service::Context& context) {
   options.bias_update_rate = context.config().model.bias_update_rate;
   options.optimizer_hash = plugin.hash;
   options.threads = thread_count(context.config());
+  options.side_wait_seconds = side_wait_seconds(context.config());
   options.finishing = [&context] { return context.finishing(); };
   UpdateEngine engine(context.placement(), *plugin.table, memory, options);
   const Word& decided_step = memory.control->decided_step;

@@ -12,6 +12,10 @@ CellMemory attach(service::Context& context);
 /// arithmetic, bounds the update.
 int thread_count(const config::Config& config);
 
+/// How long an update waits with a full side buffer before it cancels the snapshot: well within the time after which
+/// workers that wait for the update, and the launcher that sees no progress, would take it for a fault.
+double side_wait_seconds(const config::Config& config);
+
 /// The body of the service: loads plugin and state, then applies decided steps until it has to finish. Throws Error.
 void serve(service::Context& context);
 

@@ -201,5 +201,13 @@ TEST(OptimizerServer, ThreadsComeFromTheConfigurationOrTheCores) {
   EXPECT_EQ(thread_count(config), 5);
 }
 
+TEST(OptimizerServer, GivesASnapshotUpBeforeWhoeverWaitsForTheUpdateGivesItUp) {
+  for (double timeout : {5.0, 120.0, 1800.0}) {
+    config::Config config = Cell::small_config();
+    config.launch.collective_timeout_seconds = timeout;
+    EXPECT_LT(side_wait_seconds(config), 0.8 * timeout);
+  }
+}
+
 }  // namespace
 }  // namespace ganymede::optimizer
