@@ -93,6 +93,7 @@ void Server::State::serve_one() {
     Message reply = answer(identity, request);
     socket.send(first, zmq::send_flags::sndmore | zmq::send_flags::dontwait);
     socket.send(zmq::buffer(reply.bytes().data(), reply.bytes().size()), zmq::send_flags::dontwait);
+  } catch (const NoAnswer&) {  // the client asks again
   } catch (const Error& error) {
     log_once(identity, error.what());
   } catch (const zmq::error_t& error) {
@@ -103,6 +104,8 @@ void Server::State::serve_one() {
 Message Server::State::answer(const std::string& identity, const Message& request) {
   try {
     return handler(identity, request);
+  } catch (const NoAnswer&) {
+    throw;
   } catch (const Error& error) {
     return refused(request, static_cast<int>(error.code()), error.what());
   } catch (const std::exception& error) {

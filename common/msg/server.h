@@ -2,18 +2,22 @@
 
 #include "common/msg/message.h"
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
 
 namespace ganymede::msg {
 
+/// Thrown by a handler that cannot answer now: nothing is sent back, and the client asks again until its deadline.
+class NoAnswer : public std::exception {};
+
 /// A ROUTER socket with hand-over of identities, served by one thread. A frame that is not a valid message is
 /// logged once per peer and dropped; the server goes on.
 class Server {
  public:
   /// Called in the server's thread for each request; the result is sent back. An Error that it throws is answered
-  /// as Refused with its text.
+  /// as Refused with its text, NoAnswer with nothing.
   using Handler = std::function<Message(const std::string& identity, const Message& request)>;
 
   /// Binds and starts. For ipc:// a lock file beside the path guards against taking over a live server's socket:

@@ -32,7 +32,7 @@ msg::Message wait_for_reply(std::future<msg::Message> reply, const std::atomic<b
   Deadline deadline = Deadline::after_seconds(longest_wait);
   while (reply.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
     if (closed) fail("The launcher is ending.");
-    if (deadline.passed()) fail("The launcher is busy: ask again.");
+    if (deadline.passed()) throw msg::NoAnswer();
   }
   return reply.get();
 }

@@ -9,7 +9,7 @@
 namespace ganymede::launcher {
 
 /// A message server whose requests are answered in the io_context's thread, so that what they touch needs no locks.
-/// The sender is told that the launcher is busy when its turn does not come in time.
+/// A request whose turn does not come in time is not answered: its sender asks again.
 class PostedServer {
  public:
   /// `answer` runs in the io_context's thread; an Error that it throws is sent back as Refused. Throws Error when the

@@ -76,6 +76,17 @@ TEST_F(Exchange, AnErrorOfTheHandlerReachesTheCallerWithItsExitCode) {
   }
 }
 
+TEST_F(Exchange, ARequestThatTheHandlerCannotAnswerNowIsAskedAgain) {
+  std::atomic<int> asked = 0;
+  Server server(endpoint_, [&](const std::string&, const Message& request) {
+    if (++asked < 3) throw NoAnswer();
+    return ack(request);
+  });
+  Client client(endpoint_, "c", 1);
+  EXPECT_NO_THROW(client.call(status_request, Deadline::after_seconds(20)));
+  EXPECT_EQ(asked, 3);
+}
+
 TEST_F(Exchange, AServerThatComesLateGetsTheRequestOnce) {
   std::atomic<int> served = 0;
   std::optional<Server> server;
