@@ -2,8 +2,7 @@
 
 namespace ganymede::coordinator {
 
-std::optional<std::uint64_t> Membership::worker_registered(int rank) {
-  present_.insert(rank);
+std::optional<std::uint64_t> Membership::begin() {
   if (begun_ || !complete()) return std::nullopt;
   begun_ = true;
   return ++generation_;

@@ -12,11 +12,14 @@ class Membership {
   /// `highest_seen`: the highest generation that was ever announced in this job (0: none).
   Membership(int world, std::uint64_t highest_seen) : world_(world), generation_(highest_seen) {}
 
-  /// A worker is there. Returns the new generation when it completes the world for the first time.
-  std::optional<std::uint64_t> worker_registered(int rank);
+  /// A worker is there.
+  void worker_registered(int rank) { present_.insert(rank); }
+
+  /// Every state is loaded: returns the first generation of this launcher, once, as soon as the world is complete.
+  std::optional<std::uint64_t> begin();
 
   /// A worker ended before its work was done. Returns the new generation that its replacement will join; nothing
-  /// while the world was never complete.
+  /// before the first one began.
   std::optional<std::uint64_t> worker_died(int rank);
 
   /// The generation announced last; before the first one of this launcher, that of its predecessor.

@@ -68,12 +68,12 @@ std::optional<Cells> Cells::attach(const config::Config& config, const service::
   for (const auto& held : keeper.list(soon())) names.insert(held.name);
   Cells cells;
   for (int rank = 0; rank < config.parallel.ranks; ++rank) {
-    std::string name = shm::held_name(rank, control_name);
-    if (!names.contains(name)) return std::nullopt;
-    os::Fd fd = keeper.get(name, soon());
+    auto placement = placement::build(config, rank);
+    for (const auto& layout : shm::cell_layouts(config, placement, job.slots))
+      if (!names.contains(shm::held_name(rank, layout.name))) return std::nullopt;
+    os::Fd fd = keeper.get(shm::held_name(rank, control_name), soon());
     if (!has_head(fd)) return std::nullopt;
-    auto layout = shm::control_layout(config, placement::build(config, rank));
-    shm::Segment segment = shm::Segment::attach(fd.get(), layout, job.id);
+    shm::Segment segment = shm::Segment::attach(fd.get(), shm::control_layout(config, placement), job.id);
     service::Control control = service::control_of(segment);
     if (control.block->incarnation.load(std::memory_order_acquire) == 0) return std::nullopt;
     cells.cells_.push_back({std::move(segment), control});
@@ -98,10 +98,14 @@ void Cells::announce_generation(std::uint64_t generation) {
   for (auto& cell : cells_) os::store_and_wake(cell.control.block->generation, generation);
 }
 
+bool Cells::all_loaded() {
+  return std::all_of(cells_.begin(), cells_.end(),
+                     [](Cell& cell) { return cell.control.block->state_ready.load(std::memory_order_acquire) == 1; });
+}
+
 bool Cells::all_joined(std::uint64_t generation) {
-  return std::all_of(cells_.begin(), cells_.end(), [&](Cell& cell) {
-    return cell.control.block->joined_generation.load() == generation && cell.control.block->state_ready.load() == 1;
-  });
+  return std::all_of(cells_.begin(), cells_.end(),
+                     [&](Cell& cell) { return cell.control.block->joined_generation.load() == generation; });
 }
 
 void Cells::request_stop() {

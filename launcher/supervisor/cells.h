@@ -20,8 +20,9 @@ class Cells {
   /// Makes every segment of every cell and writes the words that a run begins with. Throws Error.
   static Cells create(const config::Config& config, const service::Job& job, std::uint64_t load_step,
                       const shm::KeeperClient& keeper);
-  /// Maps the control segments that a launcher before this one made. Nothing when they were not completed: it died
-  /// while it made them, before any service ran. Throws Error when they are not what the configuration says.
+  /// Maps the control segments that a launcher before this one made. Nothing when the segments are not complete: it
+  /// died while it made them, before any service ran, or gave them back, after all had ended. Throws Error when they
+  /// are not what the configuration says.
   static std::optional<Cells> attach(const config::Config& config, const service::Job& job,
                                      const shm::KeeperClient& keeper);
   /// Gives all segments back.
@@ -34,7 +35,9 @@ class Cells {
   /// The highest generation that any cell was told or joined.
   std::uint64_t highest_generation();
   void announce_generation(std::uint64_t generation);
-  /// All ranks have joined `generation` and loaded their state.
+  /// All ranks have loaded their state.
+  bool all_loaded();
+  /// All ranks have joined `generation`.
   bool all_joined(std::uint64_t generation);
 
   void request_stop();

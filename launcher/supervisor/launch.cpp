@@ -25,11 +25,9 @@ struct Launch {
   Terminal terminal{STDOUT_FILENO};
   shm::KeeperClient keeper;
   ReadyRun ready;
-  bool resumed = false;  // segments of a launcher before this one live on
   double began = now_seconds();
 
   Cells take_cells();
-  StepLog open_log();
   Outcome supervise(Cells& cells, StepLog& steps);
   void close(const Outcome& outcome, const StepLog& steps);
 };
@@ -39,7 +37,6 @@ Cells Launch::take_cells() {
   if (!keeper.list(Deadline::after_seconds(10)).empty()) {
     ready = resume_run();
     if (auto cells = Cells::attach(ready.config, ready.job, keeper)) {
-      resumed = true;
       log::info("the segments of the launcher before this one are intact; the run goes on with them");
       return std::move(*cells);
     }
@@ -47,12 +44,6 @@ Cells Launch::take_cells() {
   }
   ready = begin_run(options, programs, signals, terminal);
   return ready.done() ? Cells() : Cells::create(ready.config, ready.job, ready.load_step, keeper);
-}
-
-StepLog Launch::open_log() {
-  std::optional<std::uint64_t> drop_after;
-  if (!resumed) drop_after = ready.load_step;
-  return StepLog(service::metrics_file, drop_after, static_cast<std::uint64_t>(ready.config.run.steps), terminal);
 }
 
 Outcome Launch::supervise(Cells& cells, StepLog& steps) {
@@ -99,7 +90,8 @@ Outcome launch(const Options& options, const std::string& programs) {
                                      shortened(options.run), launch.ready.load_step, 2 * launch.ready.load_step));
     return {};
   }
-  StepLog steps = launch.open_log();
+  StepLog steps(service::metrics_file, cells.decided_step(), static_cast<std::uint64_t>(launch.ready.config.run.steps),
+                launch.terminal);
   Outcome outcome = launch.supervise(cells, steps);
   Cells::drop_all(launch.keeper);
   launch.close(outcome, steps);

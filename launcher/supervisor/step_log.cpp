@@ -41,10 +41,9 @@ std::optional<double> mfu(const fbs::StepReport& report) {
 
 }  // namespace
 
-StepLog::StepLog(const std::string& path, std::optional<std::uint64_t> drop_after, std::uint64_t steps,
-                 Terminal& terminal)
+StepLog::StepLog(const std::string& path, std::uint64_t decided, std::uint64_t steps, Terminal& terminal)
     : file_(path), steps_(steps), terminal_(terminal) {
-  if (drop_after) file_.drop_after(static_cast<std::int64_t>(*drop_after));
+  file_.drop_after(static_cast<std::int64_t>(decided));
   auto last = read_last_metrics(path);
   if (!last) return;
   last_step_ = last->step;
@@ -61,7 +60,7 @@ void StepLog::take(const fbs::StepReport& report, const StepSurroundings& around
   show(report, around);
 }
 
-void StepLog::take_record(const step_protocol::DecisionRecord& record) {
+void StepLog::take_record(const step_protocol::DecisionRecord& record, const StepSurroundings& around) {
   last_step_ = record.step;
   last_loss_ = record.loss_sum / static_cast<double>(record.loss_tokens);
   losses_[last_step_] = last_loss_;
@@ -71,8 +70,10 @@ void StepLog::take_record(const step_protocol::DecisionRecord& record) {
                    .set("loss", last_loss_)
                    .set("grad_norm", record.grad_norm)
                    .set("lr", record.lr)
+                   .set("restarts", earlier_restarts_ + around.restarts)
                    .set("skipped", record.apply == 0)
                    .set("skipped_steps", skipped_steps_)
+                   .set("generation", around.generation)
                    .set("loss_tokens", record.loss_tokens));
 }
 

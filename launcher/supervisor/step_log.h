@@ -23,14 +23,14 @@ struct StepSurroundings {
 /// written once. Not thread-safe.
 class StepLog {
  public:
-  /// Opens the metrics file; lines of steps after `drop_after` go first (they are computed again). Throws Error.
-  StepLog(const std::string& path, std::optional<std::uint64_t> drop_after, std::uint64_t steps, Terminal& terminal);
+  /// Opens the metrics file; lines of steps after `decided` go first (they are computed again). Throws Error.
+  StepLog(const std::string& path, std::uint64_t decided, std::uint64_t steps, Terminal& terminal);
 
   /// Throws Error when the file cannot be written (full disk).
   void take(const fbs::StepReport& report, const StepSurroundings& around);
 
   /// The line of a step whose report was lost, from its decision record; without times.
-  void take_record(const step_protocol::DecisionRecord& record);
+  void take_record(const step_protocol::DecisionRecord& record, const StepSurroundings& around);
 
   std::uint64_t last_step() const { return last_step_; }
   double last_loss() const { return last_loss_; }

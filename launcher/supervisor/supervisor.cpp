@@ -53,6 +53,11 @@ void Supervisor::announce(std::optional<std::uint64_t> generation) {
   log::info("generation {} begins", *generation);
 }
 
+/// Not before every cell has its state: a worker that met nobody in a generation for long would give it up.
+void Supervisor::consider_first_generation() {
+  if (parts_.cells.all_loaded()) announce(membership_.begin());
+}
+
 void Supervisor::registered(const ServiceId& id, int pid) {
   ServiceProcess& process = crew_.at(id.kind, id.rank);
   if (!process.is_current(pid)) fail("Process {} is not the {} that this launcher started.", pid, id.text());
@@ -60,7 +65,7 @@ void Supervisor::registered(const ServiceId& id, int pid) {
   process.phase = ServicePhase::running;
   process.signs.registered = true;
   process.signs.heard = process.signs.advanced = process.signs.grown = now_seconds();
-  if (id.kind == service::Kind::worker) announce(membership_.worker_registered(id.rank));
+  if (id.kind == service::Kind::worker) membership_.worker_registered(id.rank);
 }
 
 void Supervisor::heartbeat(const ServiceId& id, const fbs::Heartbeat& beat) {
@@ -85,13 +90,17 @@ void Supervisor::step(const fbs::StepReport& report) {
   write_steps([&] {
     // Reports wait in the worker, so a killed one may take the last but one with it; its record is still in the cell.
     for (std::uint64_t lost = parts_.steps.last_step() + 1; lost < report.step(); ++lost)
-      if (const auto* record = parts_.cells.record_of(lost)) parts_.steps.take_record(*record);
-    parts_.steps.take(report, {.generation = membership_.generation(),
-                               .restarts = crew_.restarts(),
-                               .host_used = crew_.private_bytes() + parts_.segment_bytes,
-                               .host_predicted = parts_.predicted_bytes,
-                               .host_limit = parts_.memory_limit});
+      if (const auto* record = parts_.cells.record_of(lost)) parts_.steps.take_record(*record, around());
+    parts_.steps.take(report, around());
   });
+}
+
+StepSurroundings Supervisor::around() const {
+  return {.generation = membership_.generation(),
+          .restarts = crew_.restarts(),
+          .host_used = crew_.private_bytes() + parts_.segment_bytes,
+          .host_predicted = parts_.predicted_bytes,
+          .host_limit = parts_.memory_limit};
 }
 
 /// Nobody sees where a run is that cannot write its metrics (a full disk): it ends with what is durable.
@@ -161,7 +170,8 @@ const char* Supervisor::state() {
   if (stopping_ || phase_ != Phase::working) return "stopping";
   for (const auto& process : crew_.all())
     if (process->phase != ServicePhase::running && !process->finished) return "recovering";
-  return parts_.cells.all_joined(membership_.generation()) ? "training" : "recovering";
+  bool all = parts_.cells.all_loaded() && parts_.cells.all_joined(membership_.generation());
+  return all ? "training" : "recovering";
 }
 
 /// A worker leaves only when every rank has committed the last step (rule 7). So once one has left, a replacement of
@@ -226,7 +236,7 @@ void Supervisor::finish() {
   // The report of the last step is lost when its worker is killed as the others leave; the record holds what counts.
   write_steps([&] {
     const auto* record = parts_.cells.record_of(last);
-    if (record && parts_.steps.last_step() < last) parts_.steps.take_record(*record);
+    if (record && parts_.steps.last_step() < last) parts_.steps.take_record(*record, around());
   });
   if (phase_ == Phase::halting) return;
   bool all = last >= static_cast<std::uint64_t>(parts_.config.run.steps);

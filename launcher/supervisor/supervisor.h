@@ -82,10 +82,12 @@ class Supervisor {
   void ended(ServiceProcess& process, const os::Ending& ending);
   void replace(ServiceProcess& process, const os::Ending& ending);
   void announce(std::optional<std::uint64_t> generation);
+  void consider_first_generation();
   void on_signal(int number);
   void tick();
   void watch_vitals(double now);
   void watch_draining(double now);
+  StepSurroundings around() const;
   void write_steps(const std::function<void()>& write);
   void worker_left(ServiceProcess& process);
   void consider_finish();

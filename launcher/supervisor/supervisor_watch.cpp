@@ -38,6 +38,7 @@ void Supervisor::tick() {
   ticked_ = now;
   if (phase_ == Phase::working) {
     watch_vitals(now);
+    consider_first_generation();
     consider_finish();
     watch_draining(now);
   } else {

@@ -22,9 +22,10 @@ std::string upper(std::string text) {
 
 void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
 
-void serve(Context& context, const std::string& behaviour) {
+void serve(Kind kind, Context& context, const std::string& behaviour) {
   if (behaviour == "fatal") ganymede::fail("the fake fault");
   if (behaviour == "crash") raise(SIGSEGV);
+  if (kind == Kind::optimizer && behaviour != "loading") context.control().block->state_ready.store(1);
   while (behaviour == "stubborn" || !context.finishing()) {
     context.at(0, 0, "fake");
     pause();
@@ -43,7 +44,7 @@ int play(Kind kind, int argc, char** argv) {
     return behaviour == "die" ? 3 : 2;
   }
   while (behaviour == "deaf") pause();
-  return ganymede::service::run(kind, argc, argv, [&](Context& context) { serve(context, behaviour); });
+  return ganymede::service::run(kind, argc, argv, [&](Context& context) { serve(kind, context, behaviour); });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "common/base/error.h"
 #include "tests/support/fake_programs.h"
@@ -40,6 +41,9 @@ class LauncherFault : public ::testing::Test {
           return !status["cells"].empty();
         },
         30, "all services run");
+  }
+  void wait_for_generation(int wanted) {
+    wait_until([&] { return run_.status()["generation"] == wanted; }, 10, fmt::format("generation {}", wanted));
   }
   void expect_nothing_left() {
     wait_until([&] { return run_.leftovers().empty(); }, 5, "no process is left");
@@ -106,8 +110,7 @@ TEST_F(LauncherFault, StopNowByCommandEndsTheRunAtOnce) {
 TEST_F(LauncherFault, KilledServiceIsReplacedAndWorkersDeathBeginsANewGeneration) {
   run_.start();
   wait_until_all_run();
-  auto before = run_.status();
-  EXPECT_EQ(before["generation"], 1);
+  wait_for_generation(1);
   int data = run_.pid_of("data", 1), worker = run_.pid_of("worker", 0);
   ::kill(data, SIGKILL);
   wait_until([&] { return run_.pid_of("data", 1) != data && run_.pid_of("data", 1) != 0; }, 10, "a new data server");
@@ -120,6 +123,14 @@ TEST_F(LauncherFault, KilledServiceIsReplacedAndWorkersDeathBeginsANewGeneration
   EXPECT_EQ(after["generation"], 2);
   EXPECT_EQ(after["cells"][1]["services"]["data"]["restarts"], 1);
   EXPECT_EQ(after["cells"][0]["services"]["worker"]["restarts"], 1);
+}
+
+TEST_F(LauncherFault, NoGenerationBeginsBeforeEveryStateIsLoaded) {
+  play("OPTIMIZER", "loading");
+  run_.start();
+  wait_until_all_run();
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  EXPECT_EQ(run_.status()["generation"], 0);
 }
 
 TEST_F(LauncherFault, SilentServiceIsKilledAndReplaced) {
@@ -150,6 +161,7 @@ TEST_F(LauncherFault, RestartByCommandIsNotChargedToTheBudget) {
 TEST_F(LauncherFault, KilledLauncherIsReplacedAndGoesOnAboveTheGenerationsSeen) {
   run_.start();
   wait_until_all_run();
+  wait_for_generation(1);
   auto before = run_.status();
   int launcher = before["launchers"][0]["pid"].get<int>();
   ::kill(launcher, SIGKILL);
@@ -160,8 +172,8 @@ TEST_F(LauncherFault, KilledLauncherIsReplacedAndGoesOnAboveTheGenerationsSeen) 
       },
       20, "a new launcher");
   wait_until_all_run();
+  wait_for_generation(2);
   auto after = run_.status();
-  EXPECT_EQ(after["generation"], 2);
   EXPECT_EQ(after["launchers"][0]["keeper_pid"], before["launchers"][0]["keeper_pid"]);
   EXPECT_EQ(run_.leftovers().size(), 2u + 8u);  // keeper, launcher and eight services; none of the old ones
 }

@@ -88,39 +88,47 @@ TEST(CheckpointParts, StepsAreKeptApartAndUnfinishedOnesAreBounded) {
   EXPECT_THROW(parts.report(5, -1, 1, "x"), Error);
 }
 
-TEST(Membership, FirstGenerationBeginsWhenEveryWorkerIsThere) {
+TEST(Membership, FirstGenerationBeginsOnceWhenEveryWorkerIsThere) {
   Membership world(2, 0);
-  EXPECT_FALSE(world.worker_registered(0));
-  EXPECT_FALSE(world.worker_registered(0));
-  EXPECT_EQ(world.worker_registered(1), 1u);
-  EXPECT_FALSE(world.worker_registered(1));  // asked again
+  world.worker_registered(0);
+  world.worker_registered(0);
+  EXPECT_FALSE(world.begin());
+  world.worker_registered(1);
+  EXPECT_EQ(world.begin(), 1u);
+  world.worker_registered(1);  // asked again
+  EXPECT_FALSE(world.begin());
 }
 
 TEST(Membership, EveryDeathOfAWorkerBeginsAnother) {
   Membership world(2, 0);
   world.worker_registered(0);
   world.worker_registered(1);
+  EXPECT_EQ(world.begin(), 1u);
   EXPECT_EQ(world.worker_died(1), 2u);
   EXPECT_EQ(world.worker_died(0), 3u);
-  EXPECT_FALSE(world.worker_registered(0));  // joins generation 3
+  world.worker_registered(0);  // joins generation 3
   EXPECT_FALSE(world.complete());
-  EXPECT_FALSE(world.worker_registered(1));
+  world.worker_registered(1);
   EXPECT_TRUE(world.complete());
+  EXPECT_FALSE(world.begin());
   EXPECT_EQ(world.generation(), 3u);
 }
 
-TEST(Membership, DeathBeforeTheWorldWasCompleteBeginsNone) {
+TEST(Membership, DeathBeforeTheFirstGenerationBeginsNone) {
   Membership world(2, 0);
   world.worker_registered(0);
   EXPECT_FALSE(world.worker_died(0));
-  EXPECT_FALSE(world.worker_registered(1));
-  EXPECT_EQ(world.worker_registered(0), 1u);
+  world.worker_registered(1);
+  EXPECT_FALSE(world.begin());
+  world.worker_registered(0);
+  EXPECT_EQ(world.begin(), 1u);
 }
 
 TEST(Membership, RestartedLauncherGoesOnAboveTheHighestGenerationSeen) {
   Membership world(1, 41);
   EXPECT_EQ(world.generation(), 41u);
-  EXPECT_EQ(world.worker_registered(0), 42u);
+  world.worker_registered(0);
+  EXPECT_EQ(world.begin(), 42u);
 }
 
 }  // namespace

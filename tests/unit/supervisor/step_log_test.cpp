@@ -113,7 +113,7 @@ TEST_F(StepLogTest, RestartedLauncherKeepsAllLines) {
     StepLog log(path_, 0, 10, silent_);
     for (std::uint64_t step = 1; step <= 5; ++step) take(log, {.step = step});
   }
-  StepLog log(path_, std::nullopt, 10, silent_);
+  StepLog log(path_, 5, 10, silent_);
   take(log, {.step = 5});
   take(log, {.step = 6});
   EXPECT_EQ(lines().size(), 6u);
@@ -126,9 +126,11 @@ TEST_F(StepLogTest, LostReportOfAStepIsMadeGoodFromItsRecord) {
   record.step = 2;
   record.loss_sum = 30;
   record.loss_tokens = 10;
-  log.take_record(record);
+  log.take_record(record, {.generation = 4, .restarts = 3});
   EXPECT_EQ(log.last_step(), 2u);
   EXPECT_EQ(lines().at(1)["loss"], 3.0);
+  EXPECT_EQ(lines().at(1)["generation"], 4);
+  EXPECT_EQ(read_last_metrics(path_)->restarts, 3);  // the next launch counts on from here
 }
 
 TEST_F(StepLogTest, LossOfAStepIsKnownForTheCheckpointThatFollows) {
