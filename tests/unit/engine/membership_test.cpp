@@ -107,6 +107,13 @@ TEST(Membership, JoinsOnlyAGenerationThatItHasNotJoined) {
   launcher.join();
 }
 
+TEST(Membership, EndsTheProcessWhenNobodyBeginsAGenerationAfterAFault) {
+  TestCell cell(tiny_config(), 0);
+  cell.control().block->generation = 5;
+  EXPECT_EQ(rejoin_or_die(cell, 1), 5u);
+  EXPECT_DEATH(rejoin_or_die(cell, 0.05), "to be replaced");
+}
+
 TEST(Membership, LeavesOnlyWhenItsOwnCellHasCommitted) {
   TwoRanks ranks(2);
   auto& late = ranks.world.cell(1).control();
