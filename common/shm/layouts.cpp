@@ -60,7 +60,7 @@ Layout working_layout(const config::Config& config, const placement::Placement& 
 Layout state_layout(const placement::Placement& placement, const std::vector<std::string>& slots, int epoch) {
   std::vector<Entry> entries;
   for (const std::string& slot : slots) entries.push_back(entry(slot, ElementType::f32, {placement.shard_elements}));
-  auto rows = static_cast<std::int64_t>(slots.size()) + 2;
+  auto rows = static_cast<std::int64_t>(slots.size()) + 1;
   entries.push_back(entry("redo", ElementType::f32, {rows, placement::chunk_elements}));
   return lay_out(fmt::format("state.{}", epoch), std::move(entries));
 }

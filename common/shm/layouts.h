@@ -37,7 +37,7 @@ Layout gradients_layout(const placement::Placement& placement);
 /// "working": entry `values` (dtype of wire.gather [shard_elements]).
 Layout working_layout(const config::Config& config, const placement::Placement& placement);
 /// "state.<epoch>": entry per state slot of the optimizer (f32 [shard_elements]) and `redo`
-/// (f32 [2 + slots][chunk_elements]: new master, new state slots, then the working copy's chunk in its own dtype).
+/// (f32 [1 + slots][chunk_elements]: new values of one chunk of the master, then of every state slot).
 Layout state_layout(const placement::Placement& placement, const std::vector<std::string>& slots, int epoch);
 /// "arena": entry `values` (u8 [offloaded layers · rows · slot bytes]): saved layer inputs in host memory.
 Layout arena_layout(const config::Config& config, const placement::Placement& placement);

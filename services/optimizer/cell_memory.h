@@ -19,7 +19,7 @@ struct CellMemory {
   std::span<const float> gradients;                   // [shard_elements]
   std::span<float> master;                            // [shard_elements]
   std::vector<std::span<float>> state;                // per slot [shard_elements]
-  std::span<float> redo;                              // [1 + slots][chunk_elements] at least: master, then state
+  std::span<float> redo;                              // [1 + slots][chunk_elements]: master, then state
   std::span<std::byte> working;                       // [shard_elements] of working_dtype
   config::Dtype working_dtype = config::Dtype::fp32;
   std::span<step_protocol::Word> read_marks, image_flags;  // [chunks]

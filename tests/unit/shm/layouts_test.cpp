@@ -58,7 +58,7 @@ TEST(Layouts, StateHasASlotOfEveryElementAndARedoOfOneChunk) {
   Layout layout = state_layout(placement, slots, 4);
   EXPECT_EQ(layout.name, "state.4");
   EXPECT_EQ(layout.entry("second_moment").bytes(), 4u * placement.shard_elements);
-  EXPECT_EQ(layout.entry("redo").bytes(), 4u * 4 * placement::chunk_elements);
+  EXPECT_EQ(layout.entry("redo").bytes(), 4u * 3 * placement::chunk_elements);
   EXPECT_THROW(state_layout(placement, {"redo"}, 0), Error);
 }
 
