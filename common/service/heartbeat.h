@@ -12,7 +12,7 @@ namespace ganymede::service {
 void register_at_launcher(RunningContext& context);
 
 /// A thread that sends a Heartbeat every 200 ms, with a client of its own, and obeys the Orders that come back. A
-/// launcher that cannot be reached is logged once after 10 s: the keeper starts another one, so the thread goes on.
+/// launcher that cannot be reached is logged once after 10 s, and asked on: it may be stopped or busy.
 class Heartbeat {
  public:
   explicit Heartbeat(RunningContext& context);

@@ -5,7 +5,7 @@
 namespace ganymede::checkpoint {
 namespace {
 
-constexpr double answer_seconds = 60;  // the keeper starts a dead launcher again well within it
+constexpr double answer_seconds = 60;  // a launcher that is stopped or busy for so long is a fault
 
 class LauncherReports : public Reports {
  public:
