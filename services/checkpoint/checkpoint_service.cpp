@@ -178,10 +178,16 @@ bool CheckpointService::try_commit() {
     settings_.reached("before manifest");
     service::write_manifest(settings_.checkpoints, manifest);
     settings_.reached("manifest written");
-    tidy();
     reports_.committed(done.step, manifest.bytes(), seconds_since(done.began));
   } catch (const Error& error) {
     give_up(done.step, error.what());
+    return true;
+  }
+  try {
+    tidy();
+  } catch (const Error& error) {  // this checkpoint stands; the next one tries again
+    log::warn("older checkpoints could not be removed: {}", error.what());
+    store_.reset();
   }
   return true;
 }

@@ -87,7 +87,10 @@ void prune_manifests(const std::string& checkpoints, int keep, const Reached& re
   std::size_t kept = std::min(manifests.size(), static_cast<std::size_t>(std::max(keep, 1)));
   manifests.resize(manifests.size() - kept);
   for (const service::Manifest& old : manifests) {
-    std::filesystem::remove(fmt::format("{}/{}", checkpoints, service::manifest_name(old.step)));
+    std::string file = fmt::format("{}/{}", checkpoints, service::manifest_name(old.step));
+    std::error_code error;
+    std::filesystem::remove(file, error);
+    if (error) fail("Manifest {} cannot be removed: {}.", file, error.message());
     sync_folder(checkpoints);
     reached("manifest removed");
   }

@@ -170,6 +170,26 @@ TEST(KilledService, DropsAPartOfAnotherLaunch) {
             0);
 }
 
+TEST(CheckpointOfRankZero, StandsWhenOlderOnesCannotBeRemoved) {
+  test::TemporaryFolder folder;
+  EXPECT_EQ(in_child([&]() -> std::string {
+              TestWorld world(small_config(1), folder.path());
+              world.checkpoint(10);
+              // A folder in the place of the old manifest: it is read as damaged, so nothing can be pruned.
+              Reached break_pruning = [&](std::string_view point) {
+                if (point != "manifest written") return;
+                std::string manifest = folder.path() + "/" + service::manifest_name(10);
+                std::filesystem::remove(manifest);
+                std::filesystem::create_directories(manifest + "/full");
+              };
+              world.start(folder.path(), break_pruning);
+              world.checkpoint(20);
+              if (!world.launcher.failure.empty()) return world.launcher.failure;
+              return world.launcher.committed_step == 20 ? "" : "it was not committed";
+            }),
+            0);
+}
+
 TEST(CheckpointOfRankZero, IsCommittedBeforeTheNextSnapshotIsTaken) {
   test::TemporaryFolder folder;
   EXPECT_EQ(in_child([&]() -> std::string {
