@@ -17,18 +17,22 @@ int Builder::new_buffer(BufferKind kind, const std::string& name, std::int64_t b
   return static_cast<int>(plan_.buffers.size()) - 1;
 }
 
-std::vector<int> Builder::buckets_of(int layer) const {
-  std::vector<int> found;
+Builder::Builder(const config::Config& config, const placement::Placement& placement)
+    : config(config),
+      placement(placement),
+      layers(config.model.layers),
+      live_(placement.buckets.size()),
+      buckets_(static_cast<std::size_t>(layers) + 2) {
   for (std::size_t i = 0; i < placement.buckets.size(); ++i) {
-    using Kind = model_spec::BucketKind;
-    Kind kind = placement.buckets[i].kind;
-    bool end = kind == Kind::embed || kind == Kind::head;
-    bool here = end ? (kind == Kind::embed ? layer == -1 : layer == layers)
-                    : layer >= 0 && layer < layers && placement.buckets[i].layer == layer;
-    if (here) found.push_back(static_cast<int>(i));
+    const placement::Bucket& bucket = placement.buckets[i];
+    int layer = bucket.kind == model_spec::BucketKind::embed  ? -1
+                : bucket.kind == model_spec::BucketKind::head ? layers
+                                                              : bucket.layer;
+    buckets_[static_cast<std::size_t>(layer + 1)].push_back(static_cast<int>(i));
   }
-  return found;
 }
+
+const std::vector<int>& Builder::buckets_of(int layer) const { return buckets_[static_cast<std::size_t>(layer + 1)]; }
 
 std::string Builder::wire() const { return config.wire.gather == config::Dtype::bf16 ? "bf16" : "fp32"; }
 

@@ -10,8 +10,7 @@ namespace ganymede::plan {
 
 class Builder {
  public:
-  Builder(const config::Config& config, const placement::Placement& placement)
-      : config(config), placement(placement), layers(config.model.layers), live_(placement.buckets.size()) {}
+  Builder(const config::Config& config, const placement::Placement& placement);
 
   /// Adds an operation at the end; returns its index.
   int add(Operation operation);
@@ -26,7 +25,7 @@ class Builder {
   };
   Live& live(int bucket) { return live_[bucket]; }
 
-  std::vector<int> buckets_of(int layer) const;  // -1 embedding, `layers` head
+  const std::vector<int>& buckets_of(int layer) const;  // -1 embedding, `layers` head
   std::string wire() const;
   /// Lets the operation read the parameters of a layer's buckets.
   void read_parameters(Operation& operation, int layer);
@@ -49,6 +48,7 @@ class Builder {
  private:
   StepPlan plan_;
   std::vector<Live> live_;
+  std::vector<std::vector<int>> buckets_;  // by layer + 1
 };
 
 /// Fills `after` from what operations share (buffers) and from the order of frees, on top of what is there.

@@ -10,22 +10,25 @@ bool in_pool(const Buffer& buffer) { return buffer.kind != BufferKind::arena; }
 
 bool meet(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
 
-/// Lowest offset at which `bytes` fit between the places of buffers that live at the same time.
-std::int64_t lowest_fit(const StepPlan& plan, const std::vector<Lifetime>& life, const std::vector<int>& placed,
-                        int buffer) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> taken;  // offset, end
-  for (int other : placed) {
-    if (meet(life[buffer], life[other])) {
-      taken.emplace_back(plan.buffers[other].offset, plan.buffers[other].offset + plan.buffers[other].bytes);
-    }
-  }
-  std::sort(taken.begin(), taken.end());
+/// A buffer that has its place. Plans have many thousands of them, each looked at for each: so they lie side by side.
+struct Placed {
+  std::int64_t begin, end;
+  Lifetime life;
+};
+
+/// Lowest offset at which `bytes` fit between those of `placed` (in order of their begin) that live at the same time.
+std::int64_t lowest_fit(const std::vector<Placed>& placed, const Lifetime& life, std::int64_t bytes) {
   std::int64_t at = 0;
-  for (const auto& [begin, end] : taken) {
-    if (at + plan.buffers[buffer].bytes <= begin) break;
-    at = std::max(at, end);
+  for (const Placed& other : placed) {
+    if (at + bytes <= other.begin) break;
+    if (meet(life, other.life)) at = std::max(at, other.end);
   }
   return at;
+}
+
+void keep_in_order(std::vector<Placed>& placed, const Placed& next) {
+  auto lower = [](const Placed& a, const Placed& b) { return a.begin < b.begin; };
+  placed.insert(std::upper_bound(placed.begin(), placed.end(), next, lower), next);
 }
 
 }  // namespace
@@ -55,14 +58,14 @@ void lay_out_buffers(StepPlan& plan) {
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](int a, int b) { return plan.buffers[a].bytes > plan.buffers[b].bytes; });
-  std::vector<int> pool, arena;
+  std::vector<Placed> pool, arena;
   for (int b : order) {
     Buffer& buffer = plan.buffers[b];
-    std::vector<int>& placed = in_pool(buffer) ? pool : arena;
+    std::vector<Placed>& placed = in_pool(buffer) ? pool : arena;
     std::int64_t& size = in_pool(buffer) ? plan.pool_bytes : plan.arena_bytes;
-    buffer.offset = lowest_fit(plan, life, placed, b);
+    buffer.offset = lowest_fit(placed, life[b], buffer.bytes);
     size = std::max(size, buffer.offset + buffer.bytes);
-    placed.push_back(b);
+    keep_in_order(placed, {buffer.offset, buffer.offset + buffer.bytes, life[b]});
   }
   plan.peak_bytes = peak(plan);
 }

@@ -67,6 +67,13 @@ TEST_F(CrossCheck, RowsNameTheNearestNumberThatFits) {
   EXPECT_EQ(nearest(12, 3), "no error");
 }
 
+TEST_F(CrossCheck, RowsThatWouldMakeAnEndlessPlanAreRefused) {
+  EXPECT_EQ(error_of("model.layers = 4\ndata.rows_per_step = 20000"),
+            "recipe.toml:2: key 'data.rows_per_step' is 20000, 20000 rows a rank; with 4 layers at most 16384 are "
+            "possible: use fewer, or more ranks.");
+  EXPECT_NO_THROW(load_text("model.layers = 4\ndata.rows_per_step = 20000\nparallel.ranks = 2"));
+}
+
 TEST_F(CrossCheck, ModelsWithoutExpertsOrRotationAreFine) {
   EXPECT_NO_THROW(load_text("model.experts = 0\nmodel.top_k = 2"));
   EXPECT_NO_THROW(load_text("model.rotary_fraction = 0\nmodel.qk_dim = 1"));

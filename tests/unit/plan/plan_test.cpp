@@ -194,6 +194,14 @@ TEST(StepPlan, IsTheSameForTheSameConfiguration) {
   EXPECT_EQ(print(train(config, 1), placement), print(train(config, 1), placement));
 }
 
+TEST(StepPlan, ThousandsOfRowsAreLaidOutWithoutDelay) {
+  config::Config config = small(1, 1, 4, 0);
+  config.data.rows_per_step = 3000;  // 12,000 saved layer inputs that are alive together
+  StepPlan plan = train(config);
+  check(plan);
+  EXPECT_GE(plan.pool_bytes, plan.peak_bytes);
+}
+
 TEST(StepPlan, OffloadTurnsPoolIntoArena) {
   StepPlan none = train(small(1, 1, 6, 0)), half = train(small(1, 1, 6, 0.5)), all = train(small(1, 1, 6, 1));
   std::int64_t hidden = hidden_bytes(small(1, 1, 6, 0));
