@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/command_line.h"
 #include "common/base/error.h"
 #include "launcher/cli/ctl.h"
 #include "launcher/cli/doctor.h"
@@ -51,7 +52,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::CallForAllHelp& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    fail_usage("{} (see `ganymede --help`).", error.what());
+    fail_usage("{} (see `ganymede --help`).", command_line::fault(app, error));
   }
   return static_cast<int>(ExitCode::done);
 }

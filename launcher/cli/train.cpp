@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "common/base/command_line.h"
 #include "common/base/error.h"
 #include "launcher/cli/recipe_paths.h"
 #include "launcher/cli/siblings.h"
@@ -57,7 +58,7 @@ void add_train(CLI::App& app) {
   command->add_option("--set", options->settings, "a key of the configuration: --set optimizer.lr=3e-4")
       ->allow_extra_args(false);
   command->add_option("--steps", options->steps, "stop at this step in total; the schedule stays that of the recipe")
-      ->check(CLI::PositiveNumber);
+      ->check(command_line::between<std::int64_t>(1, 1'000'000'000'000));
   command->callback([options] { train(*options); });
 }
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "common/base/command_line.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "services/checkpoint/dump.h"
@@ -104,7 +105,7 @@ ExitCode parse_and_run(int argc, char** argv, int& parse_code) {
   CLI::App* write = subcommand(app, arguments, "dump", "writes the parameters into one safetensors file");
   for (CLI::App* command : {check, write}) {
     command->add_option("--step", arguments.step, "step of the checkpoint (default: the newest)")
-        ->check(CLI::PositiveNumber);
+        ->check(command_line::between<std::int64_t>(1, 1'000'000'000'000));
   }
   check->add_flag("--hash", arguments.hash, "also a hash of names and values that does not depend on the world size");
   write->add_option("--to", arguments.to, "the file to write")->required();
@@ -115,7 +116,7 @@ ExitCode parse_and_run(int argc, char** argv, int& parse_code) {
     if (asked_for_help) {
       app.exit(error);
     } else {
-      fmt::print(stderr, "ganymede checkpoint: {} (--help shows how it is used)\n", error.what());
+      fmt::print(stderr, "ganymede checkpoint: {} (--help shows how it is used)\n", command_line::fault(app, error));
     }
     parse_code = asked_for_help ? 0 : static_cast<int>(ExitCode::usage);
     return ExitCode::done;

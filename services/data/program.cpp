@@ -5,7 +5,9 @@
 #include <csignal>
 #include <cstdio>
 #include <iostream>
+#include <limits>
 
+#include "common/base/command_line.h"
 #include "common/base/error.h"
 #include "services/data/commands.h"
 #include "services/data/data_service.h"
@@ -29,17 +31,18 @@ void add_pack(CLI::App& app) {
   auto* model = command->add_option("--tokenizer", options->tokenizer, "bytes, or a SentencePiece model file");
   command->add_option("--train-tokenizer", *vocabulary, "Train a SentencePiece model of this size on the sources")
       ->excludes(model)
-      ->check(CLI::Range(300, 1'000'000));
+      ->check(command_line::between(300, 1'000'000));
   command->add_option("--seq-len", options->seq_len, "Tokens a row")
-      ->check(CLI::Range(2, 1 << 24))
+      ->check(command_line::between(2, 1 << 24))
       ->capture_default_str();
   command->add_option("--extensions", options->extensions, "Endings of the files taken from folders")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--max-bytes", options->max_bytes, "Text to take at most, whole documents (64MB); 0: all")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(CLI::AsSizeValue(false))
+      ->check(command_line::between(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));
   command->add_option("--validation-fraction", options->validation_fraction, "Share of documents that is held out")
-      ->check(CLI::Range(0.0, 0.5))
+      ->check(command_line::between(0.0, 0.5))
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Of the order of the documents")->capture_default_str();
   command->add_option("--rows-per-step", options->rows_per_step, "Refuse when there are fewer training rows than that");
@@ -101,7 +104,7 @@ int command_line(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    fail_usage("{} (see `ganymede data --help`)", error.what());
+    fail_usage("{} (see `ganymede data --help`)", command_line::fault(app, error));
   }
   return static_cast<int>(ExitCode::done);
 }

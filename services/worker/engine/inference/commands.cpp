@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "common/base/command_line.h"
 #include "common/base/error.h"
 #include "services/worker/engine/inference/evaluate.h"
 #include "services/worker/engine/inference/generate.h"
@@ -16,14 +17,14 @@ void add_generate(CLI::App& app, GenerateOptions& options) {
   command->add_option("--step", options.step, "Step of the checkpoint (default: the newest)");
   command->add_option("--data", options.dataset, "Dataset whose tokenizer is used (default: the run's own)");
   command->add_option("--tokens", options.tokens, "How many tokens")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30))
+      ->check(command_line::between(std::int64_t{0}, std::int64_t{1} << 30))
       ->capture_default_str();
   command->add_option("--temperature", options.sampling.temperature, "0: always the most likely token")
-      ->check(CLI::Range(0.0, 100.0))
+      ->check(command_line::between(0.0, 100.0))
       ->capture_default_str();
   command
       ->add_option("--top-p", options.sampling.top_p, "Draw from the likeliest tokens with this probability together")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(command_line::between(0.0, 1.0))
       ->capture_default_str();
   command->add_option("--seed", options.sampling.seed, "The same seed draws the same text")->capture_default_str();
   command->callback([&options] { generate(options); });
@@ -38,7 +39,7 @@ void add_eval(CLI::App& app, EvaluateOptions& options) {
       ->check(CLI::IsMember({"validation", "train"}))
       ->capture_default_str();
   command->add_option("--rows", options.rows, "How many rows; fewer if there are no more")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
+      ->check(command_line::between(std::int64_t{1}, std::int64_t{1} << 30))
       ->capture_default_str();
   command->add_flag("--json", options.json, "Print JSON");
   command->callback([&options] { evaluate(options); });
@@ -50,7 +51,7 @@ void parse(CLI::App& app, int argc, char** argv, int& exit_code) {
   } catch (const CLI::Success& help) {
     exit_code = app.exit(help);
   } catch (const CLI::ParseError& error) {
-    fail_usage("{} (see --help)", error.what());
+    fail_usage("{} (see --help)", command_line::fault(app, error));
   }
 }
 
