@@ -5,7 +5,7 @@
 namespace ganymede::service {
 
 Job read_job() {
-  JsonFields fields(job_file, os::read_file(job_file));
+  JsonFields fields(job_file, os::read_file(job_file), "remove it and start the run again");
   Job job;
   job.id = fields.number("job");
   job.slots = fields.texts("slots");

@@ -6,16 +6,12 @@
 
 namespace ganymede::service {
 
-JsonFields::JsonFields(std::string file, const std::string& text)
-    : file_(std::move(file)), object_(nlohmann::json::parse(text, nullptr, false)) {
+JsonFields::JsonFields(std::string file, const std::string& text, std::string way_out)
+    : file_(std::move(file)), way_out_(std::move(way_out)), object_(nlohmann::json::parse(text, nullptr, false)) {
   if (!object_.is_object()) wrong("it is not a JSON object");
 }
 
-JsonFields::JsonFields(std::string file, nlohmann::json object) : file_(std::move(file)), object_(std::move(object)) {
-  if (!object_.is_object()) wrong("a part of it is not a JSON object");
-}
-
-void JsonFields::wrong(const std::string& what) const { fail("{} is damaged: {}.", file_, what); }
+void JsonFields::wrong(const std::string& what) const { fail("{} is damaged: {}; {}.", file_, what, way_out_); }
 
 const nlohmann::json& JsonFields::at(const char* key) const {
   auto found = object_.find(key);
@@ -65,7 +61,10 @@ std::vector<JsonFields> JsonFields::objects(const char* key) const {
   const nlohmann::json& value = at(key);
   if (!value.is_array()) wrong(fmt::format("\"{}\" is not a list", key));
   std::vector<JsonFields> objects;
-  for (const nlohmann::json& item : value) objects.emplace_back(file_, item);
+  for (const nlohmann::json& item : value) {
+    if (!item.is_object()) wrong(fmt::format("\"{}\" holds something that is not a JSON object", key));
+    objects.emplace_back(*this).object_ = item;
+  }
   return objects;
 }
 

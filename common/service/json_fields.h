@@ -7,13 +7,12 @@
 
 namespace ganymede::service {
 
-/// Typed access to the fields of a JSON file that may be damaged: every miss is an Error naming file and field.
-/// Included by the .cpp files of this folder alone.
+/// Typed access to the fields of a JSON file that may be damaged: every miss is an Error naming file, field and way
+/// out. Included by the .cpp files of this folder alone.
 class JsonFields {
  public:
-  /// Throws Error when the text is not a JSON object.
-  JsonFields(std::string file, const std::string& text);
-  JsonFields(std::string file, nlohmann::json object);
+  /// `way_out` ends each Error: what a person can do. Throws Error when the text is not a JSON object.
+  JsonFields(std::string file, const std::string& text, std::string way_out);
 
   std::uint64_t number(const char* key) const;
   int small_number(const char* key) const;  // 0 to 2^31 - 1
@@ -25,7 +24,7 @@ class JsonFields {
 
  private:
   const nlohmann::json& at(const char* key) const;
-  std::string file_;
+  std::string file_, way_out_;
   nlohmann::json object_;
 };
 

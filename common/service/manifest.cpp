@@ -33,7 +33,7 @@ Manifest::Part read_part(const JsonFields& fields) {
 }
 
 Manifest read_manifest(const std::string& file) {
-  JsonFields fields(file, os::read_file(file));
+  JsonFields fields(file, os::read_file(file), "remove it to go on from the checkpoint before it");
   Manifest manifest;
   manifest.step = fields.number("step");
   manifest.world = fields.small_number("world");

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "common/base/error.h"
+#include "common/base/text.h"
+#include "common/model_spec/model_spec.h"
 #include "common/plan/plan.h"
 #include "common/shm/layouts.h"
 
@@ -32,9 +35,21 @@ std::uint64_t worker_scratch(const config::Config& config) {
   return static_cast<std::uint64_t>(std::max(layer, logits));
 }
 
+/// A model that no memory holds is refused by its number of parameters: its layout alone would fill the memory.
+void require_room_for_parameters(const config::Config& config, const service::Job& job, std::uint64_t memory) {
+  double copies = 2 + static_cast<double>(job.slots.size());  // master, gradients, state
+  double least = copies * sizeof(float) * static_cast<double>(model_spec::count(config.model).total);
+  if (least <= static_cast<double>(memory)) return;
+  fail(
+      "{} of host memory are needed for parameters, gradients and optimizer state alone, but this machine has {}: use "
+      "a smaller model.",
+      human_bytes(least), human_bytes(static_cast<double>(memory)));
+}
+
 }  // namespace
 
 HostBudget estimate_memory(const config::Config& config, const service::Job& job, const os::Machine& machine) {
+  require_room_for_parameters(config, job, machine.memory_total);
   HostBudget budget;
   budget.cells = config.parallel.ranks;
   std::uint64_t pool = 0;

@@ -23,7 +23,8 @@ std::vector<std::string> available_plugins(const std::string& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {
     if (entry.path().extension() == ".so") names.push_back(entry.path().stem().string());
   }
-  if (problem) fail("the plugin folder {} cannot be read: {}", folder, problem.message());
+  if (problem)
+    fail_usage("the plugin folder {} (optimizer.plugin_folder) cannot be read: {}", folder, problem.message());
   std::sort(names.begin(), names.end());
   return names;
 }

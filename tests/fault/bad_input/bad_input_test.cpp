@@ -122,6 +122,16 @@ TEST_F(BadInput, TooLittleMemoryIsRefusedWithNumbers) {
   EXPECT_FALSE(fs::exists(run.folder() + "/config.toml")) << "a refused configuration is not kept";
 }
 
+TEST_F(BadInput, ModelThatNoMemoryHoldsIsRefusedBeforeItIsLaidOut) {
+  TrainingRun run({"model.hidden=16777216", "model.ffn=16777216", "model.vocabulary=16777216"});
+  expect_refused(run, 1, {"of host memory", "parameters", "smaller model"});
+}
+
+TEST_F(BadInput, PluginFolderThatIsMissing) {
+  TrainingRun run({"optimizer.plugin_folder=/nowhere"});
+  expect_refused(run, 2, {"/nowhere", "optimizer.plugin_folder"});
+}
+
 TEST_F(BadInput, SocketPathInUse) {
   TrainingRun run({"run.steps=2"});
   fs::create_directories(run.folder() + "/ipc");

@@ -90,7 +90,8 @@ TEST_F(PluginFiles, NothingOutsideTheFolderIsFound) {
     EXPECT_THAT(refusal([&] { find_plugin(path("inner"), name); }, ExitCode::usage), testing::HasSubstr("none"))
         << name;
   }
-  EXPECT_THAT(refusal([&] { find_plugin(path("nowhere"), "adamw"); }), testing::HasSubstr("cannot be read"));
+  EXPECT_THAT(refusal([&] { find_plugin(path("nowhere"), "adamw"); }, ExitCode::usage),
+              testing::HasSubstr("cannot be read"));
 }
 
 TEST_F(PluginFiles, PreparedCopyLiesUnderItsHash) {
