@@ -34,6 +34,8 @@ struct Journal {
     logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %n: %v");
     // A killed process has written every line that it logged; lines are few.
     logger->flush_on(spdlog::level::trace);
+    // On a full disk a line is lost; what fails for the same reason has its own message.
+    logger->set_error_handler([](const std::string&) {});
   }
 };
 

@@ -65,6 +65,11 @@ IdleRun read_idle() {
 
 std::string current_folder() { return std::filesystem::current_path().string(); }
 
+/// "3/50"; "3" alone in a run that has no configuration yet.
+std::string step_text(const IdleRun& run) {
+  return run.steps == 0 ? std::to_string(run.step) : fmt::format("{}/{}", run.step, run.steps);
+}
+
 std::string checkpoint_text(std::int64_t step) {
   return step < 0 ? "no checkpoint yet" : fmt::format("last checkpoint: step {}", step);
 }
@@ -152,8 +157,7 @@ std::string idle_json(const std::string& state) {
 
 std::string idle_text(const std::string& state) {
   IdleRun run = read_idle();
-  return fmt::format("{}: {} at step {}/{}, {}", current_folder(), state, run.step, run.steps,
-                     checkpoint_text(run.checkpoint));
+  return fmt::format("{}: {} at step {}, {}", current_folder(), state, step_text(run), checkpoint_text(run.checkpoint));
 }
 
 }  // namespace ganymede::cli

@@ -57,6 +57,11 @@ std::unique_ptr<Tokenizer> open_tokenizer(const SourceFiles& sources, const Pack
   return make_sentencepiece_tokenizer(read_tokenizer_model(options.tokenizer), "file", options.tokenizer);
 }
 
+std::string why_none(const Skipped& skipped, const PackOptions& options) {
+  if (skipped.total() > 0) return skipped.describe();
+  return options.max_bytes > 0 ? "max-bytes is smaller than the first one" : "no text in them";
+}
+
 struct Split {
   PackedRows train, validation;
   std::string how = "none";
@@ -171,7 +176,7 @@ Meta pack(const PackOptions& options) {
   meta.text_bytes = documents.text_bytes;
   if (documents.count() == 0)
     fail_usage("The {} files of the sources hold no document that can be packed ({}).", sources.files.size(),
-               meta.skipped.total() > 0 ? meta.skipped.describe() : "max-bytes is smaller than the first one");
+               why_none(meta.skipped, options));
 
   write_rows(folder, documents, options, meta);
   if (!tokenizer->model().empty()) {
