@@ -102,14 +102,24 @@ void show_and_check(ReadyRun& ready, Terminal& terminal) {
   if (ready.load_step > 0) terminal.line(fmt::format("going on from the checkpoint of step {}", ready.load_step));
 }
 
+/// What this run directory began with; nothing when it is new.
+std::optional<config::Config> configuration_before(const std::string& run) {
+  if (!fs::exists(service::config_file)) return std::nullopt;
+  try {
+    return config::load(service::config_file, {});
+  } catch (const Error& error) {
+    fail_usage("{}: {} It is the configuration that this run began with; remove the file to go on with the recipe's.",
+               run, error.what());
+  }
+}
+
 }  // namespace
 
 ReadyRun begin_run(const Options& options, const std::string& programs, Signals& signals, Terminal& terminal) {
   ReadyRun ready;
   ready.config = config::load(options.recipe, options.settings);
   auto own = service::read_manifests(service::checkpoint_folder);
-  std::optional<config::Config> before;
-  if (fs::exists(service::config_file)) before = config::load(service::config_file, {});
+  std::optional<config::Config> before = configuration_before(options.run);
   if (before && !own.empty()) check_compatible(*before, ready.config, options.run);
   resolve_threads(ready.config, before ? &*before : nullptr, os::inspect_machine().cores);
   Start start = find_start(own, options.from);

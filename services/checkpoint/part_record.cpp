@@ -7,6 +7,11 @@
 #include "common/base/hash.h"
 
 namespace ganymede::checkpoint {
+namespace {
+
+constexpr int format_version = 1;  // of the part record; values have their own in their magic
+
+}  // namespace
 
 std::uint64_t PartRecord::bytes() const {
   std::uint64_t sum = 0;
@@ -26,7 +31,8 @@ std::string PartRecord::hash() const {
 std::string to_json(const PartRecord& record) {
   nlohmann::json values = nlohmann::json::array();
   for (const PartRecord::Value& value : record.values) values.push_back({encode(value.key), value.count, value.hash});
-  return nlohmann::json({{"step", record.step},
+  return nlohmann::json({{"version", format_version},
+                         {"step", record.step},
                          {"rank", record.rank},
                          {"job", record.job},
                          {"slots", record.slots},
@@ -38,6 +44,9 @@ std::string to_json(const PartRecord& record) {
 PartRecord part_record_from_json(const std::string& text) {
   try {
     nlohmann::json json = nlohmann::json::parse(text);
+    int version = json.value("version", 0);
+    if (version != format_version)
+      fail("its part record has format version {}, and this program reads {}", version, format_version);
     PartRecord record;
     record.step = json.at("step").get<std::uint64_t>();
     record.rank = json.at("rank").get<int>();
@@ -51,8 +60,8 @@ PartRecord part_record_from_json(const std::string& text) {
       record.values.push_back({*key, count, entry.at(2).get<std::string>()});
     }
     return record;
-  } catch (const nlohmann::json::exception& error) {
-    fail("{}", error.what());
+  } catch (const nlohmann::json::exception&) {
+    fail("its part record is not whole");
   }
 }
 
