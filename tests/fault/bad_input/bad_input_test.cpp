@@ -171,6 +171,11 @@ TEST_F(BadCheckpoint, DamagedManifestIsNamed) {
   expect_refused(run_, 1, {"manifest."}, {"--steps", "6"});
 }
 
+TEST_F(BadCheckpoint, DamagedConfigurationOfTheRunNamesTheWayOut) {
+  std::ofstream(run_.folder() + "/config.toml") << "[run\n";
+  expect_refused(run_, 2, {"config.toml", "remove the file"}, {"--steps", "6"});
+}
+
 TEST_F(BadCheckpoint, DamagedPartIsNamedAndNothingIsLost) {
   // One byte in the middle of every table of the part.
   for (const auto& entry : fs::recursive_directory_iterator(checkpoints_)) {

@@ -35,7 +35,7 @@ bool alive(int pid) { return ::kill(pid, 0) == 0; }
 TEST_F(Process, EndingTellsExitCodesFromSignals) {
   EXPECT_EQ(wait_for(spawn(shell("exit 0"))).describe(), "exit code 0");
   EXPECT_EQ(wait_for(spawn(shell("exit 75"))).describe(), "exit code 75");
-  Child child = spawn(shell("sleep 100"));
+  Child child = spawn(shell("exec sleep 100"));
   EXPECT_FALSE(poll_ending(child));
   send_signal(child, SIGKILL);
   Ending ending = wait_for(child);
@@ -91,7 +91,7 @@ TEST_F(Process, DescriptorsDoNotLeakIntoChildren) {
   command.output_file = in("without");
   wait_for(spawn(command));
   auto lock = try_lock(in("lock"));
-  Child sleeper = spawn(shell("sleep 100"));  // its pidfd is open here
+  Child sleeper = spawn(shell("exec sleep 100"));  // its pidfd is open here
   command.output_file = in("with");
   wait_for(spawn(command));
   send_signal(sleeper, SIGKILL);
@@ -103,7 +103,7 @@ TEST_F(Process, ChildDiesWithItsParent) {
   pid_t parent = ::fork();
   ASSERT_GE(parent, 0);
   if (parent == 0) {
-    Command command = shell("echo $$ > " + in("pid") + "; mv " + in("pid") + " " + in("ready") + "; sleep 100");
+    Command command = shell("echo $$ > " + in("pid") + "; mv " + in("pid") + " " + in("ready") + "; exec sleep 100");
     Child child = spawn(command);
     ::pause();
     ::_exit(0);

@@ -39,7 +39,7 @@ TEST_F(ServiceProcessTest, ExitCodeIsSeen) {
 
 TEST_F(ServiceProcessTest, KillIsSeenWithItsReason) {
   std::optional<os::Ending> seen;
-  auto process = make("sleep 100", [&](ServiceProcess& self, const os::Ending& ending) {
+  auto process = make("exec sleep 100", [&](ServiceProcess& self, const os::Ending& ending) {
     seen = ending;
     EXPECT_EQ(self.killed_because, "it was silent");
   });
@@ -78,7 +78,7 @@ TEST_F(ServiceProcessTest, CancelledRestartDoesNotStart) {
 }
 
 TEST_F(ServiceProcessTest, MessageOfAnEarlierProcessIsNotTakenForTheCurrentOne) {
-  auto process = make("sleep 100", [](ServiceProcess&, const os::Ending&) {});
+  auto process = make("exec sleep 100", [](ServiceProcess&, const os::Ending&) {});
   EXPECT_FALSE(process.is_current(0));
   process.start();
   EXPECT_TRUE(process.is_current(process.pid()));
