@@ -25,6 +25,10 @@ add_library(torch_cpu_only INTERFACE)
 # The wheel carries its own fmt: its folders come last, or spdlog would meet two versions.
 target_compile_options(torch_cpu_only INTERFACE
   "SHELL:-idirafter ${TORCH_ROOT}/include" "SHELL:-idirafter ${TORCH_ROOT}/include/torch/csrc/api/include")
+# ATen's parallel loops are templates: without this they run on one thread. The run path finds the wheel's libgomp first,
+# so that there is one thread pool.
+target_compile_options(torch_cpu_only INTERFACE -fopenmp)
+target_link_options(torch_cpu_only INTERFACE -fopenmp)
 target_link_directories(torch_cpu_only INTERFACE ${TORCH_ROOT}/lib)
 target_link_libraries(torch_cpu_only INTERFACE torch_cpu c10 Threads::Threads)
 target_link_options(torch_cpu_only INTERFACE

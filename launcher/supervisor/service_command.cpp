@@ -14,9 +14,6 @@ std::vector<std::pair<std::string, std::string>> worker_environment(const config
       {"MKL_NUM_THREADS", threads},
       // The wheel's allocator leaks with transparent huge pages.
       {"MIMALLOC_ALLOW_THP", "0"},
-      // Memory of tensors goes back to the heap, not to the kernel: otherwise every layer pays its page faults again.
-      {"MALLOC_TRIM_THRESHOLD_", "2000000000"},
-      {"MALLOC_MMAP_THRESHOLD_", "33554432"},
   };
   // One code path of MKL, whatever the alignment of its operands: the bits of a product do not change between runs.
   if (machine.avx512 || machine.avx2)

@@ -21,7 +21,7 @@ void set_up_process(const config::Config& config) {
 
 double measure_peak_flops(config::Dtype dtype) {
   constexpr std::int64_t side = 1024;
-  constexpr int rounds = 4;
+  constexpr int rounds = 8;
   auto options = at::TensorOptions().dtype(scalar_type(dtype));
   at::Tensor a = at::ones({side, side}, options), b = at::ones({side, side}, options);
   at::Tensor out = at::empty({side, side}, options);

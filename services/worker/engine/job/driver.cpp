@@ -36,8 +36,7 @@ class Driver {
         config_(context.config()),
         block_(*context.control().block),
         optimizer_hash_(service::read_job().plugin_hash),
-        flops_(model_spec::flops_per_token(config_.model, config_.data.seq_len)),
-        peak_flops_(measure_peak_flops(config_.compute.dtype) * config_.parallel.ranks) {
+        flops_(model_spec::flops_per_token(config_.model, config_.data.seq_len)) {
     if (context.rank() == 0) reporter_.emplace(context);
   }
 
@@ -58,7 +57,8 @@ class Driver {
   const config::Config& config_;
   const step_protocol::ControlBlock& block_;
   std::uint64_t optimizer_hash_;
-  double flops_, peak_flops_;  // of a token; a second, the whole world
+  double flops_;           // of a token
+  double peak_flops_ = 0;  // a second, of the whole world
   std::optional<StepReporter> reporter_;
   Communicators::Moved moved_;  // up to the end of the step before
 };
@@ -69,6 +69,8 @@ void Driver::run() {
                      "the state that the optimizer server loads")) {
     return;
   }
+  // Only now: while the optimizer server loads its state, it has the cores.
+  peak_flops_ = measure_peak_flops(config_.compute.dtype) * config_.parallel.ranks;
   auto generation =
       join_next_generation(context_, Deadline::after_seconds(start_seconds), "the workers and states of all ranks");
   while (generation) {
