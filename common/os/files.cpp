@@ -27,11 +27,6 @@ void write_all(int fd, std::string_view content, const std::string& path) {
   }
 }
 
-void sync_folder(const std::string& folder) {
-  Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || ::fsync(fd.get()) != 0) fail("Folder {} cannot be synced: {}.", folder, reason());
-}
-
 void write_and_sync(const std::string& path, std::string_view content) {
   Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd) fail("{} cannot be made: {}.", path, reason());
@@ -70,6 +65,11 @@ void write_file_atomically(const std::string& path, std::string_view content) {
     throw;
   }
   sync_folder(folder_of(path));
+}
+
+void sync_folder(const std::string& folder) {
+  Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) != 0) fail("Folder {} cannot be synced: {}.", folder, reason());
 }
 
 void make_private_folder(const std::string& path) {

@@ -14,6 +14,8 @@ std::string read_file(const std::string& path);
 /// Writes to a temporary file beside it, syncs, renames, syncs the folder: afterwards the old or the new content is
 /// there, whatever happens. Throws Error (a full disk leaves the old file).
 void write_file_atomically(const std::string& path, std::string_view content);
+/// Makes names that were added to or removed from the folder durable. Throws Error naming folder and reason.
+void sync_folder(const std::string& folder);
 /// Makes the folder and its parents with mode 0700 for new ones.
 void make_private_folder(const std::string& path);
 

@@ -1,8 +1,5 @@
 #include "services/checkpoint/manifests.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -11,7 +8,6 @@
 
 #include "common/base/error.h"
 #include "common/base/hash.h"
-#include "common/os/fd.h"
 #include "common/os/files.h"
 
 namespace ganymede::checkpoint {
@@ -34,11 +30,6 @@ std::string tokenizer_name(const config::Config& config) {
   bool trained = config.data.tokenizer.starts_with("train:");
   std::string file = trained ? config.data.path + "/tokenizer.model" : config.data.tokenizer;
   return fmt::format("sentencepiece:{}", hash128(os::read_file(file)).hex());
-}
-
-void sync_folder(const std::string& folder) {
-  os::Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || ::fsync(fd.get()) != 0) fail("Folder {} cannot be synced to disk.", folder);
 }
 
 std::set<std::uint64_t> named_steps(const std::string& checkpoints) {
@@ -91,7 +82,7 @@ void prune_manifests(const std::string& checkpoints, int keep, const Reached& re
     std::error_code error;
     std::filesystem::remove(file, error);
     if (error) fail("Manifest {} cannot be removed: {}.", file, error.message());
-    sync_folder(checkpoints);
+    os::sync_folder(checkpoints);
     reached("manifest removed");
   }
 }
