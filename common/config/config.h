@@ -27,7 +27,8 @@ struct Parallel {
 };
 
 struct Topology {
-  int ranks_per_node = 0;  // 0: all ranks on this node
+  int ranks_per_node = 0;   // 0: all ranks on this node
+  bool bind_memory = true;  // shared memory of a rank lies on the NUMA nodes of its cores
 };
 
 struct Model {
@@ -161,7 +162,7 @@ struct FieldHelp {
   std::string key;       // "model.hidden"
   std::string type;      // "whole number", "number", "true or false", "text", "list of texts", "choice"
   std::string standard;  // the value when the key is not given, as TOML
-  std::string allowed;   // "1 to 65536", "above 0", "fp32 or bf16"; empty: anything of the type
+  std::string allowed;   // "1 to 65536", "above 0 and up to 1", "fp32 or bf16"; empty: anything of the type
   std::string help;
 };
 /// Every key, in the order of `effective`.

@@ -5,12 +5,11 @@
 namespace ganymede::config {
 namespace {
 
-constexpr double endless = 9223372036854774784.0;  // the largest double below 2^63
-
 constexpr Range from(double least, double most = endless) { return {least, most, false}; }
-constexpr Range above(double least, double most = 1e300) { return {least, most, true}; }
+constexpr Range above(double least, double most) { return {least, most, true}; }
 constexpr Range share = {0, 1, false};
 constexpr Range size = {1, 1 << 24, false};  // of a tensor's side
+constexpr Range wait = {1, 604800, false};   // seconds; heartbeats come several times a second, a week is no wait
 constexpr Range any = {};
 
 /// `names` in the order of the enumerators.
@@ -34,6 +33,8 @@ std::vector<Field> run_fields(Config& c) {
       {"parallel.expert_group", &c.parallel.expert_group, from(1, 1024), "ranks that split the experts between them"},
       {"parallel.replicas", &c.parallel.replicas, from(1, 65536), "data-parallel copies of the sharded model"},
       {"topology.ranks_per_node", &c.topology.ranks_per_node, from(0, 1024), "0: all ranks are on this node"},
+      {"topology.bind_memory", &c.topology.bind_memory, any,
+       "bind a rank's shared memory to the NUMA nodes of its cores, where there are several"},
   };
 }
 
@@ -49,8 +50,8 @@ std::vector<Field> model_fields(Config& c) {
       {"model.qk_dim", &m.qk_dim, from(1, 65536), "size of a query or key head"},
       {"model.v_dim", &m.v_dim, from(1, 65536), "size of a value head"},
       {"model.rotary_fraction", &m.rotary_fraction, share, "part of qk_dim that is rotated, rounded down to even"},
-      {"model.rope_theta_global", &m.rope_theta_global, above(0), "rotary base of global layers"},
-      {"model.rope_theta_sliding", &m.rope_theta_sliding, above(0), "rotary base of sliding-window layers"},
+      {"model.rope_theta_global", &m.rope_theta_global, above(0, 1e12), "rotary base of global layers"},
+      {"model.rope_theta_sliding", &m.rope_theta_sliding, above(0, 1e12), "rotary base of sliding-window layers"},
       {"model.value_scale", &m.value_scale, above(0, 1e6), "factor on values before attention"},
       {"model.window", &m.window, from(1, 1 << 30), "tokens that a sliding-window layer sees, itself included"},
       {"model.global_every", &m.global_every, from(1, 4096), "layer 0 and every n-th are global; 1: all"},
@@ -99,14 +100,14 @@ std::vector<Field> optimizer_fields(Config& c) {
       {"optimizer.eps", &o.eps, above(0, 1), "added to the root of the second moment"},
       {"optimizer.weight_decay", &o.weight_decay, from(0, 1e3), "decoupled, on matrices"},
       {"optimizer.clip_norm", &o.clip_norm, from(0, 1e9), "gradients are scaled down to this norm; 0: never"},
-      {"optimizer.threads", &o.threads, from(0, 4096), "of one optimizer server; 0: from the cores of its cell"},
+      {"optimizer.threads", &o.threads, from(0, 1024), "of one optimizer server; 0: from the cores of its cell"},
   };
 }
 
 std::vector<Field> compute_fields(Config& c) {
   return {
       {"compute.dtype", format(c.compute.dtype), any, "format of matrix products"},
-      {"compute.threads", &c.compute.threads, from(0, 4096), "of one worker; 0: cores / ranks of this node"},
+      {"compute.threads", &c.compute.threads, from(0, 1024), "of one worker; 0: cores / ranks of this node"},
       {"compute.deterministic", &c.compute.deterministic, any, "the same bits in every run"},
       {"compute.loss_chunk", &c.compute.loss_chunk, from(1, 1 << 24), "tokens whose logits are held at once"},
       {"offload.fraction", &c.offload.fraction, share, "of saved layer inputs, kept in host memory (the arena)"},
@@ -133,10 +134,10 @@ std::vector<Field> launch_fields(Config& c) {
   Launch& l = c.launch;
   return {
       {"launch.restart_budget", &l.restart_budget, from(0, 1e6), "restarts of one service within the window"},
-      {"launch.restart_window_seconds", &l.restart_window_seconds, above(0, 1e9), "window of the restart budget"},
-      {"launch.heartbeat_timeout_seconds", &l.heartbeat_timeout_seconds, above(0, 1e6), "silence that is a fault"},
-      {"launch.collective_timeout_seconds", &l.collective_timeout_seconds, above(0, 1e6), "wait for other ranks"},
-      {"launch.stop_timeout_seconds", &l.stop_timeout_seconds, above(0, 1e6), "wait for a service to end"},
+      {"launch.restart_window_seconds", &l.restart_window_seconds, above(0, 1e7), "window of the restart budget"},
+      {"launch.heartbeat_timeout_seconds", &l.heartbeat_timeout_seconds, wait, "silence that is a fault"},
+      {"launch.collective_timeout_seconds", &l.collective_timeout_seconds, wait, "wait for other ranks"},
+      {"launch.stop_timeout_seconds", &l.stop_timeout_seconds, wait, "wait for a service to end"},
       {"launch.wrap_worker", &l.wrap_worker, any, "put before the worker's command, e.g. \"gdb --args\""},
       {"launch.host_memory_limit_gib", &l.host_memory_limit_gib, from(0, 1e9), "per node; 0: what is free"},
   };

@@ -119,12 +119,12 @@ std::vector<int> cores_of(int local_rank, int ranks, const Machine& machine) {
   return {edge(local_rank), edge(local_rank + 1)};
 }
 
-void pin_this_process(const std::vector<int>& cores) {
+void pin_this_thread(const std::vector<int>& cores) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (int core : cores) CPU_SET(core, &set);
   if (::sched_setaffinity(0, sizeof set, &set) != 0) {
-    fail("This process cannot be pinned to {} cores: {}.", cores.size(), std::strerror(errno));
+    fail("This thread cannot be pinned to {} cores: {}.", cores.size(), std::strerror(errno));
   }
 }
 

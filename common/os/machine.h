@@ -27,6 +27,7 @@ std::uint64_t resident_bytes();
 
 /// Cores of one rank when `ranks` share this node: contiguous, disjoint blocks when there are enough.
 std::vector<int> cores_of(int local_rank, int ranks, const Machine& machine);
-void pin_this_process(const std::vector<int>& cores);
+/// The calling thread, and the threads that it starts from now on, run on these cores alone. Throws Error.
+void pin_this_thread(const std::vector<int>& cores);
 
 }  // namespace ganymede::os

@@ -37,23 +37,32 @@ void begin(service::Control& control, std::uint64_t load_step, std::uint64_t chu
   control.block->chunks_done.store(load_step * chunks);
 }
 
+NewCell make_cell(const config::Config& config, const service::Job& job, int rank, const shm::KeeperClient& keeper) {
+  NewCell cell{.local_rank = rank, .segments = {}};
+  for (const auto& layout : shm::cell_layouts(config, placement::build(config, rank), job.slots)) {
+    os::Fd fd = keeper.create(shm::held_name(rank, layout.name), layout.size, soon());
+    cell.segments.push_back(shm::Segment::create(fd.get(), layout, job.id));
+  }
+  return cell;
+}
+
 }  // namespace
 
 Cells Cells::create(const config::Config& config, const service::Job& job, std::uint64_t load_step,
-                    const shm::KeeperClient& keeper) {
+                    const shm::KeeperClient& keeper, const PlacingProgress& progress) {
+  std::vector<NewCell> made;
+  for (int rank = 0; rank < config.parallel.ranks; ++rank) made.push_back(make_cell(config, job, rank, keeper));
+  place_segments(config, made, progress);
   Cells cells;
   for (int rank = 0; rank < config.parallel.ranks; ++rank) {
-    auto placement = placement::build(config, rank);
-    for (const auto& layout : shm::cell_layouts(config, placement, job.slots)) {
-      os::Fd fd = keeper.create(shm::held_name(rank, layout.name), layout.size, soon());
-      shm::Segment segment = shm::Segment::create(fd.get(), layout, job.id);
-      if (layout.name == "batches") {
+    for (auto& segment : made[static_cast<std::size_t>(rank)].segments) {
+      if (segment.layout().name == "batches") {
         fill_with_never(segment.span<Word>("words"));
         fill_with_never(segment.span<Word>("validation_words"));
       }
-      if (layout.name != control_name) continue;
+      if (segment.layout().name != control_name) continue;
       service::Control control = service::control_of(segment);
-      begin(control, load_step, placement.chunks.size());
+      begin(control, load_step, placement::build(config, rank).chunks.size());
       cells.cells_.push_back({std::move(segment), control});
     }
   }

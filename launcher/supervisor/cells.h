@@ -10,6 +10,7 @@
 #include "common/service/service.h"
 #include "common/shm/keeper_client.h"
 #include "common/shm/segment.h"
+#include "launcher/supervisor/segment_memory.h"
 
 namespace ganymede::launcher {
 
@@ -17,9 +18,10 @@ namespace ganymede::launcher {
 /// launcher is the one writer of generation, stop_request and snapshot_request.
 class Cells {
  public:
-  /// Makes every segment of every cell and writes the words that a run begins with. Throws Error.
+  /// Makes every segment of every cell, gives it its memory (segment_memory.h) and writes the words that a run begins
+  /// with. Throws Error.
   static Cells create(const config::Config& config, const service::Job& job, std::uint64_t load_step,
-                      const shm::KeeperClient& keeper);
+                      const shm::KeeperClient& keeper, const PlacingProgress& progress);
   /// Maps the control segments that a launcher before this one made. Nothing when the segments are not complete: it
   /// died while it made them, before any service ran, or gave them back, after all had ended. Throws Error when they
   /// are not what the configuration says.

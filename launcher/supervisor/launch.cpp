@@ -1,11 +1,13 @@
 #include "launcher/supervisor/launch.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <fstream>
 
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "launcher/keeper/stop_order.h"
 #include "launcher/supervisor/answers.h"
 #include "launcher/supervisor/closing.h"
 #include "launcher/supervisor/memory_estimate.h"
@@ -27,23 +29,57 @@ struct Launch {
   ReadyRun ready;
   double began = now_seconds();
 
+  keeper::StopOrder order = keeper::read_stop_order();  // given to a launcher before this one
+
   Cells take_cells();
+  Outcome end_as_ordered();
+  void show_placing(std::uint64_t done, std::uint64_t all);
   Outcome supervise(Cells& cells, StepLog& steps);
   void close(const Outcome& outcome, const StepLog& steps);
 };
 
-/// The segments of the launcher before this one, if they are complete; otherwise new ones in a run made ready.
+/// The segments of the launcher before this one, if they are complete; otherwise new ones in a run made ready. None
+/// when the run has its steps, or when it was ordered to stop and there is nothing to finish.
 Cells Launch::take_cells() {
-  if (!keeper.list(Deadline::after_seconds(10)).empty()) {
+  if (order == keeper::StopOrder::now) {
+    Cells::drop_all(keeper);
+  } else if (!keeper.list(Deadline::after_seconds(10)).empty()) {
     ready = resume_run();
     if (auto cells = Cells::attach(ready.config, ready.job, keeper)) {
       log::info("the segments of the launcher before this one are intact; the run goes on with them");
+      if (order != keeper::StopOrder::none) cells->request_stop();
       return std::move(*cells);
     }
     Cells::drop_all(keeper);
   }
+  if (order != keeper::StopOrder::none) return {};
   ready = begin_run(options, programs, signals, terminal);
-  return ready.done() ? Cells() : Cells::create(ready.config, ready.job, ready.load_step, keeper);
+  if (ready.done()) return {};
+  return Cells::create(ready.config, ready.job, ready.load_step, keeper,
+                       [this](std::uint64_t done, std::uint64_t all) { show_placing(done, all); });
+}
+
+void Launch::show_placing(std::uint64_t done, std::uint64_t all) {
+  if (int number = signals.take(); number == SIGINT || number == SIGTERM)
+    throw Error(ExitCode::can_go_on, "Stopped by a signal; the same command goes on.");
+  terminal.live(fmt::format("giving the segments their memory: {} of {}", human_bytes(static_cast<double>(done)),
+                            human_bytes(static_cast<double>(all))));
+}
+
+/// The launcher before this one crashed after it had given the segments back, or was told to stop at once: what is
+/// durable is what the run ends with.
+Outcome Launch::end_as_ordered() {
+  log::info("the run was ordered to stop before this launcher began");
+  config::Config config = config::load(options.recipe, options.settings);
+  RunSummary summary{.steps = static_cast<std::uint64_t>(config.run.steps)};
+  auto manifests = service::read_manifests(service::checkpoint_folder);
+  if (!manifests.empty()) {
+    summary.checkpoint = summary.step = manifests.back().step;
+    summary.loss = manifests.back().loss;
+  }
+  summary.seconds = now_seconds() - began;
+  terminal.line(closing_lines(summary, config, options, programs));
+  return {summary.step >= summary.steps ? ExitCode::done : ExitCode::can_go_on, "", summary.checkpoint};
 }
 
 Outcome Launch::supervise(Cells& cells, StepLog& steps) {
@@ -85,6 +121,7 @@ void Launch::close(const Outcome& outcome, const StepLog& steps) {
 Outcome launch(const Options& options, const std::string& programs) {
   Launch launch(options, programs);
   Cells cells = launch.take_cells();
+  if (cells.count() == 0 && launch.order != keeper::StopOrder::none) return launch.end_as_ordered();
   if (cells.count() == 0) {
     launch.terminal.line(fmt::format("the run in {} has its {} steps; go on with more: --steps {}",
                                      shortened(options.run), launch.ready.load_step, 2 * launch.ready.load_step));

@@ -28,7 +28,7 @@ TEST(Machine, CoresFollowTheAffinityMask) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     auto all = cores_of(0, 1, inspect_machine());
-    pin_this_process({all.back()});
+    pin_this_thread({all.back()});
     bool right = inspect_machine().cores == 1 && cores_of(0, 1, inspect_machine()) == std::vector{all.back()};
     ::_exit(right ? 0 : 1);
   }

@@ -1,0 +1,70 @@
+#include "launcher/supervisor/segment_memory.h"
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <future>
+
+#include "common/base/error.h"
+#include "common/os/machine.h"
+#include "common/os/numa.h"
+
+namespace ganymede::launcher {
+namespace {
+
+/// Shared by the threads of all cells.
+struct Placing {
+  std::atomic<std::uint64_t> done = 0;  // bytes
+  std::atomic<bool> cancelled = false;
+
+  void touched(std::size_t bytes) {
+    if (cancelled) fail("The placing of shared memory was cancelled.");
+    done += bytes;
+  }
+};
+
+void place_cell(const NewCell& cell, const std::vector<int>& cores, bool bind, Placing& placing) {
+  auto nodes = bind ? os::nodes_of_cores(cores) : std::vector<int>{};
+  for (const auto& segment : cell.segments) {
+    auto bytes = static_cast<std::size_t>(segment.layout().size);
+    os::place_memory(segment.base(), bytes, nodes, cores, [&](std::size_t more) { placing.touched(more); });
+    if (bind) os::verify_placement(segment.base(), bytes, nodes);
+  }
+}
+
+std::uint64_t bytes_of(const std::vector<NewCell>& cells) {
+  std::uint64_t bytes = 0;
+  for (const auto& cell : cells)
+    for (const auto& segment : cell.segments) bytes += segment.layout().size;
+  return bytes;
+}
+
+}  // namespace
+
+void place_segments(const config::Config& config, const std::vector<NewCell>& cells, const PlacingProgress& progress) {
+  const bool bind = config.topology.bind_memory && os::memory_nodes() > 1;
+  const auto machine = os::inspect_machine();
+  const std::uint64_t all = bytes_of(cells);
+  Placing placing;
+  std::vector<std::future<void>> work;
+  for (const auto& cell : cells) {
+    auto cores = os::cores_of(cell.local_rank, static_cast<int>(cells.size()), machine);
+    work.push_back(
+        std::async(std::launch::async, [&placing, &cell, cores, bind] { place_cell(cell, cores, bind, placing); }));
+  }
+  std::exception_ptr failure;
+  for (auto& cell : work) {
+    try {
+      while (cell.wait_for(std::chrono::milliseconds(500)) != std::future_status::ready)
+        if (!failure) progress(placing.done, all);
+      cell.get();
+    } catch (...) {
+      placing.cancelled = true;
+      if (!failure) failure = std::current_exception();
+      if (cell.valid()) cell.wait();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace ganymede::launcher
