@@ -13,6 +13,7 @@
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "launcher/keeper/leftovers.h"
+#include "launcher/keeper/stop_order.h"
 
 namespace ganymede::keeper {
 namespace {
@@ -72,7 +73,11 @@ void LauncherWatch::forward_signals(const os::Child& launcher) {
     int signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGCHLD) continue;
     if (signal == SIGHUP) signal = SIGTERM;
-    if (signal != SIGUSR1) stop_signal_ = signal;
+    if (signal == SIGINT) ++interrupts_;
+    if (signal != SIGUSR1) {
+      stop_signal_ = signal;
+      note_stop_order(interrupts_ > 1 ? StopOrder::now : StopOrder::after_step);
+    }
     os::send_signal(launcher, signal);
   }
 }

@@ -12,7 +12,8 @@
 namespace ganymede::keeper {
 
 /// Keeps one launcher running: forwards SIGINT, SIGTERM, SIGUSR1 (and a lost terminal as SIGTERM), starts it again
-/// when it crashed, and lets no process of a launcher outlive it.
+/// when it crashed, and lets no process of a launcher outlive it. Signals that mean a stop are noted (stop_order.h), so
+/// that the next launcher knows of them too.
 class LauncherWatch {
  public:
   /// Makes this process the reaper of all its descendants. `server` is served meanwhile. Call before any thread.
@@ -30,6 +31,7 @@ class LauncherWatch {
   os::Command command_;
   SegmentServer& server_;
   os::Fd signals_;
+  int interrupts_ = 0;   // how often SIGINT was forwarded
   int stop_signal_ = 0;  // the last of SIGINT and SIGTERM that was forwarded
   std::deque<Clock::time_point> crashes_;
 };

@@ -15,6 +15,7 @@
 #include "common/service/run_directory.h"
 #include "launcher/keeper/launcher_watch.h"
 #include "launcher/keeper/segment_server.h"
+#include "launcher/keeper/stop_order.h"
 
 namespace ganymede::keeper {
 namespace {
@@ -54,6 +55,7 @@ int keep(const Arguments& arguments) {
   enter(arguments.run);
   os::Fd lock = take_lock(arguments.run);
   log::start("keeper", fmt::format("{}/keeper.log", service::log_folder), true);
+  clear_stop_order();
   SegmentStore store(os::inspect_machine().memory_total);
   SegmentServer server(service::keeper_socket, store);
   return LauncherWatch(arguments.launcher, server).run();

@@ -6,6 +6,7 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "launcher/keeper/stop_order.h"
 #include "launcher/supervisor/log_tail.h"
 
 namespace ganymede::launcher {
@@ -135,7 +136,10 @@ void Supervisor::checkpoint_failed(std::uint64_t step, int rank, const std::stri
   parts_.terminal.line(line);
 }
 
-void Supervisor::stop_now() { halt({ExitCode::can_go_on, ""}, true); }
+void Supervisor::stop_now() {
+  keeper::note_stop_order(keeper::StopOrder::now);
+  halt({ExitCode::can_go_on, ""}, true);
+}
 
 void Supervisor::stop_now_after_answer() {
   farewell_.expires_after(std::chrono::milliseconds(100));
@@ -159,6 +163,7 @@ void Supervisor::checkpoint() {
 }
 
 void Supervisor::restart(const ServiceId& id) {
+  keeper::note_stop_order(keeper::StopOrder::after_step);
   ServiceProcess& process = crew_.at(id.kind, id.rank);
   if (phase_ != Phase::working) fail("The run is ending; no service is started again.");
   if (!process.alive()) fail("The {} is not running now; it is being started.", id.text());

@@ -4,6 +4,7 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "launcher/keeper/stop_order.h"
 #include "launcher/supervisor/supervisor.h"
 
 /// The part of the supervisor that time drives: vital signs, deadlines, signals, and the way to the end.
@@ -26,7 +27,8 @@ void Supervisor::on_signal(int number) {
     return;
   }
   if (number == SIGINT) ++interrupts_;
-  if (interrupts_ > 1) return stop_now();
+  // The keeper counts as well: for a launcher before this one, and when two signals came here as one.
+  if (interrupts_ > 1 || keeper::read_stop_order() == keeper::StopOrder::now) return stop_now();
   stop();
 }
 

@@ -19,6 +19,7 @@ namespace ganymede::keeper {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 /// The keeper as a child process, with shell scripts for launchers.
 class Keeper : public testing::Test {
@@ -148,6 +149,35 @@ TEST_F(Keeper, ForwardsSignalsAndEndsWithTheLaunchersCode) {
   await("usr1");
   ::kill(keeper_, SIGINT);
   EXPECT_EQ(end(), 75);
+}
+
+/// A launcher that lists the orders, and crashes once after `signals`.
+std::string crash_after(int signals) {
+  return "cd ipc; if [ -e again ]; then ls > ../seen; exit 75; fi\n"
+         "touch again; n=0; trap 'n=$((n+1)); touch ../got.$n' INT TERM\n"
+         "touch ../ready; while [ $n -lt " +
+         std::to_string(signals) + " ]; do sleep 0.02; done; kill -9 $$";
+}
+
+TEST_F(Keeper, TheNextLauncherKnowsThatTheOneBeforeWasToldToStop) {
+  start(crash_after(1));
+  await("ready");
+  ::kill(keeper_, SIGTERM);
+  EXPECT_EQ(end(), 75);
+  EXPECT_THAT(content("seen"), HasSubstr("stop\n"));
+  EXPECT_THAT(content("seen"), Not(HasSubstr("stop.now")));
+}
+
+TEST_F(Keeper, ASecondInterruptIsNotedAsAStopAtOnceAndForgottenByTheNextRun) {
+  start(crash_after(2));
+  await("ready");
+  ::kill(keeper_, SIGINT);
+  await("got.1");
+  ::kill(keeper_, SIGINT);
+  EXPECT_EQ(end(), 75);
+  EXPECT_THAT(content("seen"), HasSubstr("stop.now"));
+  EXPECT_EQ(run("ls ipc > seen; exit 0"), 0);
+  EXPECT_THAT(content("seen"), Not(HasSubstr("stop")));
 }
 
 TEST_F(Keeper, ALostTerminalStopsTheRunInOrder) {

@@ -1,0 +1,42 @@
+#include "launcher/keeper/stop_order.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "common/base/error.h"
+#include "common/base/log.h"
+
+namespace ganymede::keeper {
+namespace {
+
+// Two files whose being there is all that counts: whoever writes them cannot lower what another wrote.
+constexpr const char* after_step_file = "ipc/stop";
+constexpr const char* now_file = "ipc/stop.now";
+
+bool exists(const char* file) {
+  std::error_code ignored;
+  return std::filesystem::exists(file, ignored);
+}
+
+}  // namespace
+
+void note_stop_order(StopOrder order) {
+  if (order == StopOrder::none) return;
+  const char* file = order == StopOrder::now ? now_file : after_step_file;
+  if (!exists(file) && !std::ofstream(file)) log::warn("the order to stop could not be noted in {}", file);
+}
+
+StopOrder read_stop_order() {
+  if (exists(now_file)) return StopOrder::now;
+  return exists(after_step_file) ? StopOrder::after_step : StopOrder::none;
+}
+
+void clear_stop_order() {
+  for (const char* file : {after_step_file, now_file}) {
+    std::error_code error;
+    std::filesystem::remove(file, error);
+    if (error) fail("File {} of the run directory cannot be removed: {}.", file, error.message());
+  }
+}
+
+}  // namespace ganymede::keeper
