@@ -151,6 +151,7 @@ void Supervisor::stop_now_after_answer() {
 void Supervisor::stop() {
   if (phase_ != Phase::working || stopping_) return;
   stopping_ = true;
+  keeper::note_stop_order(keeper::StopOrder::after_step);
   parts_.cells.request_stop();
   log::info("a stop after the current step was ordered");
   parts_.terminal.line(
@@ -163,7 +164,6 @@ void Supervisor::checkpoint() {
 }
 
 void Supervisor::restart(const ServiceId& id) {
-  keeper::note_stop_order(keeper::StopOrder::after_step);
   ServiceProcess& process = crew_.at(id.kind, id.rank);
   if (phase_ != Phase::working) fail("The run is ending; no service is started again.");
   if (!process.alive()) fail("The {} is not running now; it is being started.", id.text());
