@@ -21,12 +21,16 @@ struct Assignment {
   }
 
   void check_range(double number, const std::string& shown) const {
-    if (std::isfinite(number) && field.range.holds(number)) return;
+    if (!std::isfinite(number) || !field.range.holds(number)) out_of_range(shown);
+  }
+
+  [[noreturn]] void out_of_range(const std::string& shown) const {
     fail_usage("{}: key '{}' is {}, but has to be {}.", where, field.key, shown, field.range.describe());
   }
 
   template <class Whole>
   void whole(Whole* member) const {
+    if (const auto* large = std::get_if<TooLarge>(&value)) out_of_range(large->digits);
     const auto* number = std::get_if<std::int64_t>(&value);
     if (!number) wrong_type("a whole number");
     check_range(static_cast<double>(*number), std::to_string(*number));
@@ -43,6 +47,8 @@ struct Assignment {
       number = *v;
     } else if (const auto* w = std::get_if<std::int64_t>(&value)) {
       number = static_cast<double>(*w);
+    } else if (const auto* large = std::get_if<TooLarge>(&value)) {
+      out_of_range(large->digits);
     } else {
       wrong_type("a number");
     }
@@ -102,6 +108,7 @@ std::string describe(const Value& value) {
   if (const auto* v = std::get_if<double>(&value)) return fmt::format("the number {}", *v);
   if (const auto* v = std::get_if<std::string>(&value)) return "the text " + toml_text(*v);
   if (std::holds_alternative<std::vector<std::string>>(value)) return "a list";
+  if (const auto* v = std::get_if<TooLarge>(&value)) return fmt::format("the number {}", v->digits);
   return std::get<Unfit>(value).what;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <limits>
 
 namespace ganymede::config {
@@ -21,17 +22,16 @@ std::string to_toml(double value) {
   return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
 }
 
-/// Whole numbers up to 2^63 without an exponent.
+/// Whole numbers without an exponent.
 std::string plain(double value) {
-  bool whole = value == static_cast<double>(static_cast<std::int64_t>(value)) && value < 1e15;
+  if (value >= endless) return std::to_string(std::numeric_limits<std::int64_t>::max());
+  bool whole = std::abs(value) < 1e15 && value == static_cast<double>(static_cast<std::int64_t>(value));
   return whole ? fmt::format("{}", static_cast<std::int64_t>(value)) : fmt::format("{}", value);
 }
 
 }  // namespace
 
 std::string Range::describe() const {
-  constexpr double no_limit = 1e15;
-  if (most >= no_limit) return above_least ? fmt::format("above {}", plain(least)) : plain(least) + " or more";
   if (above_least) return fmt::format("above {} and up to {}", plain(least), plain(most));
   return fmt::format("{} to {}", plain(least), plain(most));
 }

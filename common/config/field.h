@@ -19,12 +19,15 @@ struct Choice {
 using Target =
     std::variant<bool*, int*, std::int64_t*, std::uint64_t*, double*, std::string*, std::vector<std::string>*, Choice>;
 
+/// Upper end of a whole number that has no other: no 64 bits with a sign hold more.
+constexpr double endless = 0x1p63;
+
 /// What a number may be; not looked at for other types. NaN and infinity are never allowed.
 struct Range {
   double least = 0, most = 0;
   bool above_least = false;  // `least` itself is not allowed
   bool holds(double value) const { return value >= least && value <= most && !(above_least && value == least); }
-  std::string describe() const;  // "1 to 65536", "above 0", "0 or more"
+  std::string describe() const;  // "1 to 65536", "above 0 and up to 1"
 };
 
 struct Field {

@@ -13,11 +13,68 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "common/base/error.h"
 
 namespace ganymede::config {
 namespace {
+
+/// A document, and the whole numbers in it that the library has no type for.
+struct Document {
+  struct Number {
+    toml::source_index line = 0, first = 0, end = 0;  // columns, from 1; `end` is the one behind it
+    std::string digits;
+  };
+  std::string text;
+  toml::parse_result result;
+  std::vector<Number> too_large = {};
+};
+
+bool is_too_large(const toml::parse_error& error) {
+  return error.description().find("is not representable in 64 bits") != std::string_view::npos;
+}
+
+/// Byte of a column of a line; columns count characters, not bytes. The length of the text when there is none.
+std::size_t byte_of(const std::string& text, toml::source_position position) {
+  std::size_t at = 0;
+  for (toml::source_index line = 1; line < position.line && at != std::string::npos; ++line) {
+    at = text.find('\n', at);
+    if (at != std::string::npos) ++at;
+  }
+  if (at == std::string::npos) return text.size();
+  for (toml::source_index column = 1; at < text.size(); ++at) {
+    bool continues = (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;
+    if (!continues && column++ == position.column) break;
+  }
+  return at;
+}
+
+/// Puts a zero of the same length in the place of the number that the error, which stands behind it, is about.
+bool take_out_number(Document& document) {
+  const toml::source_position behind = document.result.error().source().begin;
+  std::size_t end = byte_of(document.text, behind), first = end;
+  auto in_number = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '+' || c == '-';
+  };
+  while (first > 0 && in_number(document.text[first - 1])) --first;
+  if (first == end) return false;
+  auto length = static_cast<toml::source_index>(end - first);
+  document.too_large.push_back(
+      {behind.line, behind.column - length, behind.column, document.text.substr(first, end - first)});
+  document.text.replace(first, end - first, "0" + std::string(end - first - 1, ' '));
+  return true;
+}
+
+Document parse(const std::string& text) {
+  constexpr std::size_t most = 16;  // each costs another reading of the whole
+  Document document{text, toml::parse(std::string_view(text))};
+  while (!document.result && is_too_large(document.result.error()) && document.too_large.size() < most &&
+         take_out_number(document)) {
+    document.result = toml::parse(std::string_view(document.text));
+  }
+  return document;
+}
 
 Value list_of_texts(const toml::array& array) {
   std::vector<std::string> texts;
@@ -29,7 +86,12 @@ Value list_of_texts(const toml::array& array) {
   return texts;
 }
 
-Value to_value(const toml::node& node) {
+Value to_value(const toml::node& node, const Document& document) {
+  const toml::source_position begin = node.source().begin;
+  for (const auto& number : document.too_large) {
+    bool here = node.is_integer() && begin.line == number.line && begin.column >= number.first;
+    if (here && begin.column < number.end) return TooLarge{number.digits};
+  }
   if (const auto* v = node.as_boolean()) return v->get();
   if (const auto* v = node.as_integer()) return v->get();
   if (const auto* v = node.as_floating_point()) return v->get();
@@ -39,14 +101,14 @@ Value to_value(const toml::node& node) {
   return Unfit{"a date or time"};
 }
 
-void collect(const toml::table& table, const std::string& prefix, std::vector<Leaf>& leaves) {
+void collect(const toml::table& table, const Document& document, const std::string& prefix, std::vector<Leaf>& leaves) {
   for (const auto& [key, node] : table) {
     std::string path = prefix + std::string(key.str());
     const auto* inner = node.as_table();
     if (inner && !inner->empty()) {
-      collect(*inner, path + ".", leaves);
+      collect(*inner, document, path + ".", leaves);
     } else if (!inner || !prefix.empty()) {  // an empty section says nothing
-      leaves.push_back({path, to_value(node), static_cast<int>(key.source().begin.line)});
+      leaves.push_back({path, to_value(node, document), static_cast<int>(key.source().begin.line)});
     }
   }
 }
@@ -54,23 +116,23 @@ void collect(const toml::table& table, const std::string& prefix, std::vector<Le
 }  // namespace
 
 std::vector<Leaf> read_toml(const std::string& text, const std::string& where) {
-  auto result = toml::parse(std::string_view(text));
-  if (!result) {
-    const auto& error = result.error();
+  Document document = parse(text);
+  if (!document.result) {
+    const auto& error = document.result.error();
     fail_usage("{}:{}: this is not TOML: {}.", where, error.source().begin.line, error.description());
   }
   std::vector<Leaf> leaves;
-  collect(result.table(), "", leaves);
+  collect(document.result.table(), document, "", leaves);
   std::stable_sort(leaves.begin(), leaves.end(), [](const Leaf& a, const Leaf& b) { return a.line < b.line; });
   return leaves;
 }
 
 Value read_value(const std::string& text, bool& is_toml) {
   is_toml = false;
-  auto result = toml::parse(std::string_view("value = " + text));
-  if (!result || result.table().size() != 1) return Unfit{"nothing"};
+  Document document = parse("value = " + text);
+  if (!document.result || document.result.table().size() != 1) return Unfit{"nothing"};
   is_toml = true;
-  return to_value(*result.table().get("value"));
+  return to_value(*document.result.table().get("value"), document);
 }
 
 }  // namespace ganymede::config

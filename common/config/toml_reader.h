@@ -12,7 +12,11 @@ namespace ganymede::config {
 struct Unfit {
   std::string what;
 };
-using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>, Unfit>;
+/// A whole number that 64 bits with a sign cannot hold, as it is written.
+struct TooLarge {
+  std::string digits;
+};
+using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>, Unfit, TooLarge>;
 
 struct Leaf {
   std::string key;  // "section.name"; deeper tables give more dots

@@ -54,7 +54,7 @@ TEST_F(BadRecipe, WrongTypeSaysWhatItIsAndWhatItHasToBe) {
 TEST_F(BadRecipe, ValueOutOfRangeSaysTheRange) {
   const Case cases[] = {
       {"run.steps = 0", "recipe.toml:1: key 'run.steps' is 0, but has to be 1 to 1000000000000."},
-      {"run.seed = -1", "recipe.toml:1: key 'run.seed' is -1, but has to be 0 or more."},
+      {"run.seed = -1", "recipe.toml:1: key 'run.seed' is -1, but has to be 0 to 9223372036854775807."},
       {"data.seq_len = 1", "recipe.toml:1: key 'data.seq_len' is 1, but has to be 2 to 16777216."},
       {"model.hidden = 99999999999", "recipe.toml:1: key 'model.hidden' is 99999999999, but has to be 1 to 16777216."},
       {"model.qk_dim = 0", "recipe.toml:1: key 'model.qk_dim' is 0, but has to be 1 to 65536."},
@@ -62,7 +62,8 @@ TEST_F(BadRecipe, ValueOutOfRangeSaysTheRange) {
       {"optimizer.lr = inf", "recipe.toml:1: key 'optimizer.lr' is inf, but has to be 0 to 1000."},
       {"optimizer.lr = -1e-3", "recipe.toml:1: key 'optimizer.lr' is -0.001, but has to be 0 to 1000."},
       {"optimizer.eps = 0", "recipe.toml:1: key 'optimizer.eps' is 0, but has to be above 0 and up to 1."},
-      {"model.rope_theta_global = 0.0", "recipe.toml:1: key 'model.rope_theta_global' is 0, but has to be above 0."},
+      {"model.rope_theta_global = 0.0",
+       "recipe.toml:1: key 'model.rope_theta_global' is 0, but has to be above 0 and up to 1000000000000."},
       {"offload.fraction = 1.5", "recipe.toml:1: key 'offload.fraction' is 1.5, but has to be 0 to 1."},
       {"compute.dtype = \"fp16\"",
        "recipe.toml:1: key 'compute.dtype' is \"fp16\", but has to be one of \"fp32\", \"bf16\"; did you mean "
@@ -71,6 +72,33 @@ TEST_F(BadRecipe, ValueOutOfRangeSaysTheRange) {
       {"data.path = \"a\\u0000b\"", "recipe.toml:1: key 'data.path' has a zero byte in its text."},
   };
   for (const auto& c : cases) EXPECT_EQ(error_of(c.text), c.error) << c.text;
+}
+
+TEST_F(BadRecipe, NumberThatNoWholeNumberHoldsIsOutOfRange) {
+  const Case cases[] = {
+      {"run.steps = 99999999999999999999 # many",
+       "recipe.toml:1: key 'run.steps' is 99999999999999999999, but has to be 1 to 1000000000000."},
+      {"[run]\nname = \"a\"\nseed = 9223372036854775808",
+       "recipe.toml:3: key 'run.seed' is 9223372036854775808, but has to be 0 to 9223372036854775807."},
+      {"run.seed = -9223372036854775809",
+       "recipe.toml:1: key 'run.seed' is -9223372036854775809, but has to be 0 to 9223372036854775807."},
+      {"run.steps = 0xFFFFFFFFFFFFFFFFFF",
+       "recipe.toml:1: key 'run.steps' is 0xFFFFFFFFFFFFFFFFFF, but has to be 1 to 1000000000000."},
+      {"\"run\".\"n\u00e4me\" = 9_999_999_999_999_999_999",
+       "recipe.toml:1: key 'run.n\u00e4me' is not known; did you mean 'run.name'?"},
+      {"optimizer.lr = 99999999999999999999",
+       "recipe.toml:1: key 'optimizer.lr' is 99999999999999999999, but has to be 0 to 1000."},
+      {"model.sinks = 99999999999999999999",
+       "recipe.toml:1: key 'model.sinks' has to be true or false, not the number 99999999999999999999."},
+  };
+  for (const auto& c : cases) EXPECT_EQ(error_of(c.text), c.error) << c.text;
+  std::string many;
+  for (int i = 0; i < 100; ++i) many += "k" + std::to_string(i) + " = 99999999999999999999\n";
+  EXPECT_TRUE(error_of(many).starts_with("recipe.toml:17: this is not TOML: "));
+}
+
+TEST_F(BadRecipe, LargestWholeNumberIsTaken) {
+  EXPECT_EQ(load_text("run.seed = 9223372036854775807").run.seed, 9223372036854775807u);
 }
 
 TEST_F(BadRecipe, BrokenTomlIsNamedWithItsLine) {
@@ -115,6 +143,13 @@ TEST_F(BadSetting, IsNamedInsteadOfFileAndLine) {
       {"model.hiden=3", "--set model.hiden=3: key 'model.hiden' is not known; did you mean 'model.hidden'?"},
       {"optimizer.lr=fast", "--set optimizer.lr=fast: key 'optimizer.lr' has to be a number, not the text \"fast\"."},
       {"run.steps=0", "--set run.steps=0: key 'run.steps' is 0, but has to be 1 to 1000000000000."},
+      {"run.steps=99999999999999999999",
+       "--set run.steps=99999999999999999999: key 'run.steps' is 99999999999999999999, but has to be 1 to "
+       "1000000000000."},
+      {"compute.threads=1025", "--set compute.threads=1025: key 'compute.threads' is 1025, but has to be 0 to 1024."},
+      {"launch.heartbeat_timeout_seconds=0.1",
+       "--set launch.heartbeat_timeout_seconds=0.1: key 'launch.heartbeat_timeout_seconds' is 0.1, but has to be 1 to "
+       "604800."},
       {"run.steps=", "--set run.steps=: key 'run.steps' has to be a whole number, not the text \"\"."},
       {"steps", "--set steps: a setting is written key=value, for example --set optimizer.lr=3e-4."},
       {"=3", "--set =3: a setting is written key=value, for example --set optimizer.lr=3e-4."},
