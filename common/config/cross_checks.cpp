@@ -97,19 +97,6 @@ void check_data(const Config& c, const Origin& origin) {
   }
 }
 
-/// Every row of a rank is an operation of each layer in the plan of a step, and each plan is laid out at the start.
-void check_plan_size(const Config& c, const Origin& origin) {
-  constexpr std::int64_t most = 1 << 16;
-  auto check = [&](const std::string& key, std::int64_t rows) {
-    std::int64_t a_rank = (rows + c.parallel.ranks - 1) / c.parallel.ranks;
-    if (a_rank * c.model.layers <= most) return;
-    fail_usage("{}: key '{}' is {}, {} rows a rank; with {} layers at most {} are possible: use fewer, or more ranks.",
-               origin(key), key, rows, a_rank, c.model.layers, most / c.model.layers);
-  };
-  check("data.rows_per_step", c.data.rows_per_step);
-  check("validation.rows", c.validation.rows);
-}
-
 void check_steps(const Config& c, const Origin& origin) {
   const auto& o = c.optimizer;
   std::int64_t length = o.decay_steps > 0 ? o.decay_steps : c.run.steps;
@@ -133,7 +120,7 @@ void check_names(const Config& c, const Origin& origin) {
 
 void cross_check(const Config& config, const Origin& origin) {
   for (auto check :
-       {check_names, check_parallel, check_attention, check_experts, check_data, check_plan_size, check_steps}) {
+       {check_names, check_parallel, check_attention, check_experts, check_data, check_sizes, check_steps}) {
     check(config, origin);
   }
 }

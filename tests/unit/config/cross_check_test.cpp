@@ -74,6 +74,36 @@ TEST_F(CrossCheck, RowsThatWouldMakeAnEndlessPlanAreRefused) {
   EXPECT_NO_THROW(load_text("model.layers = 4\ndata.rows_per_step = 20000\nparallel.ranks = 2"));
 }
 
+TEST_F(CrossCheck, SizesThatMakeSomethingEndlessTogetherAreRefused) {
+  const Case cases[] = {
+      {"model.heads = 65536\nmodel.qk_dim = 65536",
+       "recipe.toml:2: key 'model.qk_dim' is 65536; with model.heads = 65536 at most 256 is possible."},
+      {"model.heads = 65536\nmodel.v_dim = 300",
+       "recipe.toml:2: key 'model.v_dim' is 300; with model.heads = 65536 at most 256 is possible."},
+      {"model.layers = 4096\nmodel.experts = 65536",
+       "recipe.toml:2: key 'model.experts' is 65536; with 4095 layers that have experts at most 32 is possible."},
+      {"model.layers = 1000000", "recipe.toml:1: key 'model.layers' is 1000000, but has to be 1 to 4096."},
+      {"model.hidden = 16777216\nmodel.experts = 65536\nmodel.expert_ffn = 16777216",
+       "recipe.toml:1: key 'model.hidden' is 16777216; with the other sizes that makes 5.5e+19 parameters, more than "
+       "1e+16."},
+      {"data.seq_len = 16777216\ndata.rows_per_step = 128",
+       "recipe.toml:2: key 'data.rows_per_step' is 128, 128 rows a rank; with data.seq_len = 16777216 at most 127 are "
+       "possible."},
+      {"data.seq_len = 16777216\nvalidation.rows = 4096",
+       "recipe.toml:2: key 'validation.rows' is 4096, 4096 rows a rank; with data.seq_len = 16777216 at most 127 are "
+       "possible."},
+  };
+  for (const auto& c : cases) EXPECT_EQ(error_of(c.text), c.error) << c.text;
+}
+
+TEST_F(CrossCheck, LargestKnownModelsFit) {
+  EXPECT_NO_THROW(
+      load_text("model.vocabulary = 256000\nmodel.hidden = 6144\nmodel.layers = 74\nmodel.dense_layers = 0\n"
+                "model.experts = 384\nmodel.top_k = 8\nmodel.expert_ffn = 1792\nmodel.heads = 64\n"
+                "model.kv_heads_global = 8\nmodel.kv_heads_sliding = 8\nmodel.qk_dim = 128\nmodel.v_dim = 128\n"
+                "parallel.ranks = 384\nparallel.expert_group = 4\ndata.seq_len = 65536\ndata.rows_per_step = 384"));
+}
+
 TEST_F(CrossCheck, ModelsWithoutExpertsOrRotationAreFine) {
   EXPECT_NO_THROW(load_text("model.experts = 0\nmodel.top_k = 2"));
   EXPECT_NO_THROW(load_text("model.rotary_fraction = 0\nmodel.qk_dim = 1"));
