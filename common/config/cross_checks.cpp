@@ -1,6 +1,7 @@
 #include "common/config/cross_checks.h"
 
 #include <charconv>
+#include <numeric>
 
 #include "common/base/error.h"
 
@@ -47,6 +48,17 @@ void check_attention(const Config& c, const Origin& origin) {
   }
 }
 
+/// The gate and the up matrix of an expert lie next to each other and are multiplied as one.
+void check_expert_matrix(const Model& m, const Origin& origin) {
+  constexpr int alignment = 16;  // elements, of parameters in a bucket
+  if (std::int64_t{m.expert_ffn} * m.hidden % alignment == 0) return;
+  fail_usage(
+      "{}: key 'model.expert_ffn' is {}; times model.hidden = {} it has to be a multiple of {}: the nearest that fits "
+      "is {}.",
+      origin("model.expert_ffn"), m.expert_ffn, m.hidden, alignment,
+      nearest_multiple(m.expert_ffn, alignment / std::gcd(alignment, m.hidden)));
+}
+
 void check_experts(const Config& c, const Origin& origin) {
   const auto& m = c.model;
   if (m.dense_layers > m.layers) {
@@ -63,6 +75,7 @@ void check_experts(const Config& c, const Origin& origin) {
                m.experts);
   }
   divides("parallel.expert_group", c.parallel.expert_group, "model.experts", m.experts, origin);
+  check_expert_matrix(m, origin);
 }
 
 /// The vocabulary that "train:N" asks for.
@@ -106,6 +119,14 @@ void check_steps(const Config& c, const Origin& origin) {
              o.decay_steps > 0 ? "optimizer.decay_steps" : "run.steps");
 }
 
+/// Parameters are computed with as they are gathered.
+void check_formats(const Config& c, const Origin& origin) {
+  if (c.compute.dtype == c.wire.gather) return;
+  auto name = [](Dtype dtype) { return dtype == Dtype::bf16 ? "bf16" : "fp32"; };
+  fail_usage("{}: key 'wire.gather' is \"{}\", but compute.dtype is \"{}\"; they have to be the same.",
+             origin("wire.gather"), name(c.wire.gather), name(c.compute.dtype));
+}
+
 void check_names(const Config& c, const Origin& origin) {
   auto check = [&](const std::string& key, const std::string& name) {
     if (!name.empty() && name.find('/') == std::string::npos && name.front() != '.') return;
@@ -119,8 +140,8 @@ void check_names(const Config& c, const Origin& origin) {
 }  // namespace
 
 void cross_check(const Config& config, const Origin& origin) {
-  for (auto check :
-       {check_names, check_parallel, check_attention, check_experts, check_data, check_sizes, check_steps}) {
+  for (auto check : {check_names, check_parallel, check_attention, check_experts, check_data, check_sizes, check_steps,
+                     check_formats}) {
     check(config, origin);
   }
 }

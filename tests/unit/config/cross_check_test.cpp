@@ -44,6 +44,11 @@ TEST_F(CrossCheck, KeysThatDoNotGoTogetherAreNamed) {
        "recipe.toml:1: key 'optimizer.name' is \"../x\", which is not a name: no '/', no '.' at its start, not empty."},
       {"model.vocabulary = 100",
        "recipe.toml:1: key 'model.vocabulary' is 100, but the tokenizer \"bytes\" has 256 tokens."},
+      {"model.expert_ffn = 5\nmodel.hidden = 8",
+       "recipe.toml:1: key 'model.expert_ffn' is 5; times model.hidden = 8 it has to be a multiple of 16: the nearest "
+       "that fits is 4."},
+      {"compute.dtype = \"bf16\"",
+       "recipe.toml: key 'wire.gather' is \"fp32\", but compute.dtype is \"bf16\"; they have to be the same."},
       {"data.tokenizer = \"train:lots\"",
        "recipe.toml:1: key 'data.tokenizer' is \"train:lots\"; after 'train:' comes the size of the vocabulary, 300 to "
        "1000000."},
