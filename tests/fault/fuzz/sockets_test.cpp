@@ -1,15 +1,10 @@
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <filesystem>
-#include <memory>
-#include <thread>
 #include <zmq.hpp>
 
 #include "common/base/error.h"
@@ -17,50 +12,25 @@
 #include "common/msg/server.h"
 #include "common/shm/keeper_client.h"
 #include "common/shm/keeper_protocol.h"
-#include "launcher/keeper/segment_server.h"
 #include "tests/fault/fuzz/bytes.h"
 #include "tests/fault/fuzz/messages.h"
+#include "tests/support/served_segments.h"
 
 namespace ganymede::fuzz {
 namespace {
 
-class FuzzSocket : public testing::Test {
+/// Sends the bytes on a connection of its own and leaves; whether the peer takes them does not matter.
+void throw_at(const std::string& path, int type, const Bytes& bytes) {
+  os::Fd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy(path.begin(), path.end(), address.sun_path);
+  ASSERT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+class FuzzServer : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/ganymede-fuzz-XXXXXX";
-    folder_ = ::mkdtemp(name);
-    path_ = folder_ + "/s";
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  /// Sends the bytes on a connection of its own and leaves; whether the peer takes them does not matter.
-  void throw_at(int type, const Bytes& bytes) const {
-    os::Fd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::copy(path_.begin(), path_.end(), address.sun_path);
-    ASSERT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  }
-
-  std::string folder_, path_;
-};
-
-class FuzzServer : public FuzzSocket {
- protected:
-  void SetUp() override {
-    FuzzSocket::SetUp();
-    server_ = std::make_unique<msg::Server>("ipc://" + path_, [this](const std::string&, const msg::Message& message) {
-      read_all(message);
-      ++served_;
-      return msg::ack(message);
-    });
-  }
-  void TearDown() override {
-    server_.reset();
-    FuzzSocket::TearDown();
-  }
-
   void expect_good_answers() const {
     msg::Client client("ipc://" + path_, "good", 1);
     for (int i = 0; i < 10; ++i) {
@@ -69,8 +39,14 @@ class FuzzServer : public FuzzSocket {
     }
   }
 
+  test::TemporaryFolder folder_;
+  std::string path_ = folder_.path() + "/s";
   std::atomic<int> served_ = 0;
-  std::unique_ptr<msg::Server> server_;
+  msg::Server server_{"ipc://" + path_, [this](const std::string&, const msg::Message& message) {
+                        read_all(message);
+                        ++served_;
+                        return msg::ack(message);
+                      }};
 };
 
 TEST_F(FuzzServer, BadFramesOfOnePeerHarmNobodyElse) {
@@ -112,40 +88,15 @@ TEST_F(FuzzServer, BadBytesBelowTheFramesHarmNobodyElse) {
     Bytes bytes = seed % 2 == 0 ? source.noise(source.below(200)) : source.mutated(handshake);
     Bytes tail = source.noise(source.below(100));
     bytes.insert(bytes.end(), tail.begin(), tail.end());
-    throw_at(SOCK_STREAM, bytes);
+    throw_at(path_, SOCK_STREAM, bytes);
     if (seed % 500 == 0) expect_good_answers();
   }
   expect_good_answers();
 }
 
-class FuzzKeeper : public FuzzSocket {
- protected:
-  void SetUp() override {
-    FuzzSocket::SetUp();
-    server_ = std::make_unique<keeper::SegmentServer>(path_, store_);
-    thread_ = std::thread([this] {
-      while (!stopping_) {
-        pollfd ready{server_->fd(), POLLIN, 0};
-        ::poll(&ready, 1, 20);
-        server_->serve();
-      }
-    });
-  }
-  void TearDown() override {
-    stopping_ = true;
-    thread_.join();
-    server_.reset();
-    FuzzSocket::TearDown();
-  }
-
-  keeper::SegmentStore store_{1u << 30};
-  std::unique_ptr<keeper::SegmentServer> server_;
-  std::atomic<bool> stopping_ = false;
-  std::thread thread_;
-};
-
-TEST_F(FuzzKeeper, BadRequestsChangeNothingThatItHolds) {
-  shm::KeeperClient client(path_);
+TEST(FuzzKeeper, BadRequestsChangeNothingThatItHolds) {
+  test::ServedSegments served(1u << 30);
+  shm::KeeperClient client(served.path());
   os::Fd fd = client.create("rank.0/master", 4096, Deadline::after_seconds(10));
   shm::KeeperRequest good;
   good.operation = shm::KeeperOperation::create;
@@ -155,7 +106,7 @@ TEST_F(FuzzKeeper, BadRequestsChangeNothingThatItHolds) {
   Bytes request(first, first + sizeof(good));
   for (std::uint64_t seed = 0; seed < 10'000; ++seed) {
     Source source(seed);
-    throw_at(SOCK_SEQPACKET, seed % 4 == 0 ? source.noise(source.below(300)) : source.mutated(request));
+    throw_at(served.path(), SOCK_SEQPACKET, seed % 4 == 0 ? source.noise(source.below(300)) : source.mutated(request));
     if (seed % 1'000 != 0) continue;
     EXPECT_NO_THROW(client.get("rank.0/master", Deadline::after_seconds(30))) << seed;
   }

@@ -1,6 +1,5 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -8,15 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstring>
-#include <filesystem>
-#include <thread>
 
 #include "common/base/error.h"
 #include "common/shm/keeper_client.h"
 #include "common/shm/keeper_protocol.h"
-#include "launcher/keeper/segment_server.h"
+#include "tests/support/served_segments.h"
 
 namespace ganymede::keeper {
 namespace {
@@ -31,31 +27,11 @@ Deadline soon() { return Deadline::after_seconds(20); }
 /// A keeper's segments served in a thread of the test.
 class Segments : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/ganymede-keeper-XXXXXX";
-    folder_ = ::mkdtemp(name);
-    path_ = folder_ + "/keeper.sock";
-    server_ = std::make_unique<SegmentServer>(path_, store_);
-    thread_ = std::thread([this] {
-      while (!stopping_) {
-        pollfd ready{server_->fd(), POLLIN, 0};
-        ::poll(&ready, 1, 20);
-        server_->serve();
-      }
-    });
-  }
-  void TearDown() override {
-    stopping_ = true;
-    thread_.join();
-    server_.reset();
-    std::filesystem::remove_all(folder_);
-  }
-
   os::Fd connect() const {
     os::Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path_.data(), path_.size());
+    std::memcpy(address.sun_path, served_.path().data(), served_.path().size());
     EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
     return socket;
   }
@@ -78,13 +54,9 @@ class Segments : public testing::Test {
     return "no error";
   }
 
-  shm::KeeperClient client() const { return shm::KeeperClient(path_); }
+  shm::KeeperClient client() const { return shm::KeeperClient(served_.path()); }
 
-  std::string folder_, path_;
-  SegmentStore store_{64 * mebibyte};
-  std::unique_ptr<SegmentServer> server_;
-  std::atomic<bool> stopping_ = false;
-  std::thread thread_;
+  test::ServedSegments served_{64 * mebibyte};
 };
 
 TEST_F(Segments, WhatOneProcessWritesAnotherGets) {
