@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "common/plan/plan.h"
@@ -25,15 +26,19 @@ const char* state_of(const ServiceProcess& process) {
   return process.waits ? "waiting" : "running";
 }
 
-/// What a worker's operation is called; the other services say it in words.
-std::string operation_of(const ServiceProcess& process, const step_protocol::ServiceWords& words,
+/// What a worker's operation is called and how far its gradients are; the other services say it in words.
+std::string operation_of(const ServiceProcess& process, const service::Control& control,
                          const placement::Placement& placement) {
+  const auto& words = control.services[static_cast<std::size_t>(process.id().kind)];
   if (process.id().kind != service::Kind::worker) return process.detail;
   constexpr auto last = static_cast<std::uint64_t>(plan::OperationKind::wait_update);
   std::uint64_t code = words.operation.load(), bucket = words.bucket.load();
   if (code > last || words.progress.load() == 0) return process.detail;
   std::string text = plan::name(static_cast<plan::OperationKind>(code));
-  return bucket < placement.buckets.size() ? text + " " + placement.buckets[bucket].name : text;
+  if (bucket < placement.buckets.size()) text += " " + placement.buckets[bucket].name;
+  if (std::size_t ready = ready_gradients(control); ready > 0)
+    text += fmt::format(", gradients of {} of {} buckets ready", ready, control.gradients_ready.size());
+  return text;
 }
 
 double age_of(const step_protocol::ServiceWords& words) {
@@ -51,7 +56,7 @@ flatbuffers::Offset<fbs::CellStatus> cell_status(FlatBufferBuilder& builder, Sup
     const auto& words = control.services[static_cast<std::size_t>(kind)];
     auto state = builder.CreateString(state_of(process));
     auto detail = builder.CreateString(process.detail);
-    auto operation = builder.CreateString(operation_of(process, words, placement));
+    auto operation = builder.CreateString(operation_of(process, control, placement));
     services.push_back(fbs::CreateServiceStatus(builder, static_cast<fbs::ServiceKind>(kind), process.pid(), state,
                                                 process.restarts, detail, operation, age_of(words)));
   }
@@ -59,6 +64,12 @@ flatbuffers::Offset<fbs::CellStatus> cell_status(FlatBufferBuilder& builder, Sup
 }
 
 }  // namespace
+
+std::size_t ready_gradients(const service::Control& control) {
+  std::uint64_t generation = control.block->joined_generation.load(), step = control.block->decided_step.load() + 1;
+  return static_cast<std::size_t>(std::count(control.gradients_ready.begin(), control.gradients_ready.end(),
+                                             step_protocol::gradients_ready_word(generation, step)));
+}
 
 msg::Message::BodyOffset status_report(FlatBufferBuilder& builder, Supervisor& supervisor) {
   const SupervisorParts& parts = supervisor.parts();

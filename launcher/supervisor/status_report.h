@@ -9,4 +9,8 @@ namespace ganymede::launcher {
 /// thread.
 msg::Message::BodyOffset status_report(flatbuffers::FlatBufferBuilder& builder, Supervisor& supervisor);
 
+/// Buckets whose gradients of the step in work are ready, in the generation that this cell's worker has joined (rule 5:
+/// no other pair counts).
+std::size_t ready_gradients(const service::Control& control);
+
 }  // namespace ganymede::launcher
