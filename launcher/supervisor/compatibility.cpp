@@ -39,4 +39,16 @@ void resolve_threads(config::Config& now, const config::Config* before, int core
   resolve(now.optimizer.threads, before ? before->optimizer.threads : 0);
 }
 
+void check_threads(const config::Config& config, int cores) {
+  auto check = [&](const char* key, int threads) {
+    if (threads <= cores) return;
+    fail_usage(
+        "Key '{}' is {}, but a process can use only {} {} here, and more threads than cores make it slower: --set "
+        "{}={} or fewer.",
+        key, threads, cores, cores == 1 ? "core" : "cores", key, cores);
+  };
+  check("compute.threads", config.compute.threads);
+  check("optimizer.threads", config.optimizer.threads);
+}
+
 }  // namespace ganymede::launcher

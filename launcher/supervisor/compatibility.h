@@ -18,4 +18,8 @@ bool is_fixed(const std::string& key);
 /// machine shared by the ranks of this node.
 void resolve_threads(config::Config& now, const config::Config* before, int cores);
 
+/// Throws Error(usage) with both numbers when one process would have more threads than the `cores` that it may use.
+/// Several ranks may share the cores: on a small machine that is how a larger world is tried out.
+void check_threads(const config::Config& config, int cores);
+
 }  // namespace ganymede::launcher

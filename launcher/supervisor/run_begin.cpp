@@ -121,7 +121,9 @@ ReadyRun begin_run(const Options& options, const std::string& programs, Signals&
   auto own = service::read_manifests(service::checkpoint_folder);
   std::optional<config::Config> before = configuration_before(options.run);
   if (before && !own.empty()) check_compatible(*before, ready.config, options.run);
-  resolve_threads(ready.config, before ? &*before : nullptr, os::inspect_machine().cores);
+  int cores = os::inspect_machine().cores;
+  resolve_threads(ready.config, before ? &*before : nullptr, cores);
+  check_threads(ready.config, cores);
   Start start = find_start(own, options.from);
   ready.load_step = start.step;
   ConfigFile file(ready.config);

@@ -80,6 +80,25 @@ TEST(ThreadCounts, OfAWorldOfTheSameSizeAreKept) {
   EXPECT_EQ(other.compute.threads, 16);
 }
 
+TEST(ThreadCounts, AboveTheCoresAreRefusedWithTheirNumber) {
+  config::Config config;
+  config.parallel.ranks = 2;  // ranks may share cores; the threads of one may not
+  config.compute.threads = config.optimizer.threads = 4;
+  EXPECT_NO_THROW(check_threads(config, 4));
+  auto refused = [&](const char* key) {
+    try {
+      check_threads(config, 3);
+      ADD_FAILURE() << key << " was taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      for (const char* part : {key, "is 4", "only 3 cores"}) EXPECT_THAT(error.what(), HasSubstr(part));
+    }
+  };
+  refused("compute.threads");
+  config.compute.threads = 3;
+  refused("optimizer.threads");
+}
+
 TEST(ThreadCounts, GivenInTheRecipeWin) {
   config::Config before, now;
   before.compute.threads = 5;
