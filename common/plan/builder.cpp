@@ -28,11 +28,11 @@ Builder::Builder(const config::Config& config, const placement::Placement& place
     int layer = bucket.kind == model_spec::BucketKind::embed  ? -1
                 : bucket.kind == model_spec::BucketKind::head ? layers
                                                               : bucket.layer;
-    buckets_[static_cast<std::size_t>(layer + 1)].push_back(static_cast<int>(i));
+    buckets_[static_cast<std::size_t>(layer) + 1].push_back(static_cast<int>(i));
   }
 }
 
-const std::vector<int>& Builder::buckets_of(int layer) const { return buckets_[static_cast<std::size_t>(layer + 1)]; }
+const std::vector<int>& Builder::buckets_of(int layer) const { return buckets_[static_cast<std::size_t>(layer) + 1]; }
 
 std::string Builder::wire() const { return config.wire.gather == config::Dtype::bf16 ? "bf16" : "fp32"; }
 
