@@ -4,14 +4,17 @@
 
 #include <algorithm>
 
+#include "common/base/deadline.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/msg/connection_watch.h"
 #include "common/msg/socket.h"
 
 namespace ganymede::msg {
 namespace {
 
 constexpr auto resend_after = std::chrono::seconds(1);
+constexpr int refused_for_good = 3;  // handshakes in a row; fewer may be a server that was ending
 
 /// Ids start at a random number: a reply to this process's predecessor, which had the same identity, must not be
 /// taken for a reply to us.
@@ -39,6 +42,7 @@ struct Client::State {
   std::uint64_t job = 0;
   std::uint64_t next_id = 0;
   zmq::socket_t socket;
+  std::optional<ConnectionWatch> watch;  // of a connection with a key
 
   /// Sends when a connection stands; false when there is none yet.
   bool send(const Message& request) {
@@ -57,14 +61,28 @@ struct Client::State {
     return frame;
   }
 
+  void check_key() {
+    if (!watch) return;
+    watch->look();
+    if (watch->ever_connected() || watch->refused_handshakes() < refused_for_good) return;
+    fail_usage("{} does not take our key: the key is of another run, or another program listens there.", endpoint);
+  }
+
+  std::string why_no_answer() {
+    if (watch) watch->look();
+    if (watch && !watch->ever_reached()) return "nothing listens there, or the network does not lead to it";
+    return "its process has ended or hangs";
+  }
+
   void await_connection(Deadline deadline) {
     zmq::pollitem_t item{socket.handle(), 0, ZMQ_POLLOUT, 0};
     poll_until(&item, 1, deadline);
   }
 };
 
-Client::Client(std::string endpoint, std::string identity, std::uint64_t job) : state_(std::make_unique<State>()) {
-  ipc_path(endpoint);
+Client::Client(std::string endpoint, const std::string& identity, std::uint64_t job, const std::string& server_key)
+    : state_(std::make_unique<State>()) {
+  require_key(endpoint, server_key);
   state_->endpoint = std::move(endpoint);
   state_->job = job;
   state_->next_id = first_id();
@@ -73,6 +91,11 @@ Client::Client(std::string endpoint, std::string identity, std::uint64_t job) : 
   // Without a connection nothing is queued: a server that comes late gets the request once, not once a retry.
   state_->socket.set(zmq::sockopt::immediate, true);
   state_->socket.set(zmq::sockopt::reconnect_ivl, 50);
+  if (!server_key.empty()) {
+    secure_as_client(state_->socket, server_key);
+    state_->socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
+    state_->watch.emplace(state_->socket);
+  }
   try {
     state_->socket.connect(state_->endpoint);
   } catch (const zmq::error_t& error) {
@@ -82,12 +105,15 @@ Client::Client(std::string endpoint, std::string identity, std::uint64_t job) : 
 
 Client::~Client() = default;
 
+void Client::set_job(std::uint64_t job) { state_->job = job; }
+
 Message Client::call(const Fill& fill, Deadline deadline) {
   Message request = Message::build(state_->job, ++state_->next_id, fill);
   const char* asked = fbs::EnumNameBody(request.envelope().body_type());
   auto started = Clock::now();
   Deadline resend = Deadline::after(std::chrono::nanoseconds(0));
   do {
+    state_->check_key();
     if (resend.passed()) {
       state_->await_connection(Deadline::after(std::min<std::chrono::nanoseconds>(deadline.left(), resend_after)));
       if (!state_->send(request)) continue;
@@ -100,9 +126,9 @@ Message Client::call(const Fill& fill, Deadline deadline) {
     if (const auto* no = reply.as<fbs::Refused>()) throw Error(exit_code_of(no->exit_code()), no->text()->str());
     return reply;
   } while (!deadline.passed());
-  double waited = std::chrono::duration<double>(Clock::now() - started).count();
-  fail("{} did not answer a {} within {}: its process has ended or hangs.", state_->endpoint, asked,
-       human_seconds(waited));
+  double waited = seconds_since(started);
+  fail("{} did not answer a {} within {}: {}.", state_->endpoint, asked, human_seconds(waited),
+       state_->why_no_answer());
 }
 
 }  // namespace ganymede::msg

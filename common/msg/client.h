@@ -14,15 +14,19 @@ class Client {
  public:
   /// `endpoint`: "ipc://ipc/launcher.sock" (relative to the run directory) or "tcp://host:port".
   /// `identity` names the peer at the server ("worker.3"); a reconnecting one takes over its predecessor's.
-  Client(std::string endpoint, std::string identity, std::uint64_t job);
+  /// `server_key`: public key of a tcp server (curve.h), which is never reached without one.
+  Client(std::string endpoint, const std::string& identity, std::uint64_t job, const std::string& server_key = "");
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
   using Fill = std::function<Message::BodyOffset(flatbuffers::FlatBufferBuilder&)>;
   /// The reply's message. Throws Error when the deadline passes, when the reply is Refused (with its text and exit
-  /// code), or when what came is not a valid message.
+  /// code), or when what came is not a valid message. The first server of all that refuses the key again and again
+  /// ends the call early, with Error(usage).
   Message call(const Fill& fill, Deadline deadline);
+  /// Requests are of this job from now on.
+  void set_job(std::uint64_t job);
 
  private:
   struct State;

@@ -1,5 +1,6 @@
 #include "common/msg/message.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "common/base/error.h"
@@ -12,20 +13,34 @@ constexpr flatbuffers::uoffset_t deepest = 8;
 constexpr flatbuffers::uoffset_t most_tables = 100'000;
 constexpr std::size_t smallest_message = 16;
 
+bool known(const fbs::ServiceStatus* status) { return status->service() <= fbs::ServiceKind::MAX; }
+
+template <class Cells>
+bool all_known(const Cells& cells) {
+  return std::all_of(cells.begin(), cells.end(), [](const auto* cell) {
+    return std::all_of(cell->services()->begin(), cell->services()->end(),
+                       [](const fbs::ServiceStatus* status) { return known(status); });
+  });
+}
+
+bool in_range(const fbs::NodeOrders& orders) {
+  return orders.phase() <= fbs::NodePhase::MAX &&
+         std::all_of(orders.restarts()->begin(), orders.restarts()->end(),
+                     [](const auto* restart) { return restart->service() <= fbs::ServiceKind::MAX; });
+}
+
 /// The verifier does not look at enums, and a reader that indexes a table with one must not have to.
 bool enums_in_range(const fbs::Envelope& envelope) {
-  auto known = [](const auto* body) { return body->service() <= fbs::ServiceKind::MAX; };
-  if (const auto* body = envelope.body_as_Register()) return known(body);
-  if (const auto* body = envelope.body_as_Heartbeat()) return known(body) && body->state() <= fbs::ServiceState::MAX;
-  if (const auto* body = envelope.body_as_FatalReport()) return known(body);
-  if (const auto* body = envelope.body_as_RestartRequest()) return known(body);
-  if (const auto* body = envelope.body_as_Status()) {
-    for (const fbs::CellStatus* cell : *body->cells()) {
-      for (const fbs::ServiceStatus* service : *cell->services()) {
-        if (!known(service)) return false;
-      }
-    }
-  }
+  auto names_service = [](const auto* body) { return body->service() <= fbs::ServiceKind::MAX; };
+  if (const auto* body = envelope.body_as_Register()) return names_service(body);
+  if (const auto* body = envelope.body_as_Heartbeat())
+    return names_service(body) && body->state() <= fbs::ServiceState::MAX;
+  if (const auto* body = envelope.body_as_FatalReport()) return names_service(body);
+  if (const auto* body = envelope.body_as_RestartRequest()) return names_service(body);
+  if (const auto* body = envelope.body_as_Status()) return all_known(*body->cells());
+  if (const auto* body = envelope.body_as_NodeReport())
+    return body->stop() <= fbs::StopWish::MAX && all_known(*body->cells());
+  if (const auto* body = envelope.body_as_NodeOrders()) return in_range(*body);
   return true;
 }
 

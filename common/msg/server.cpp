@@ -9,9 +9,11 @@
 #include <cstring>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/base/log.h"
+#include "common/msg/relay.h"
 #include "common/msg/socket.h"
 #include "common/os/fd.h"
 #include "common/os/files.h"
@@ -55,50 +57,83 @@ os::Fd claim(const std::string& path) {
 struct Server::State {
   Handler handler;
   std::string path;  // of an ipc socket, else empty
+  bool takes_relayed = false;
   os::Fd lock;
   os::Fd stop;
   zmq::socket_t socket;
+  std::optional<Relay> relay;
   std::set<std::string> logged;
   std::thread thread;
 
   void serve();
   void serve_one();
+  void serve_request(const std::vector<zmq::message_t>& route, const Message& request);
+  void deliver_relayed();
+  void reply(const std::vector<zmq::message_t>& route, const Message& message);
   Message answer(const std::string& identity, const Message& request);
   void log_once(const std::string& identity, const std::string& reason);
 };
 
 void Server::State::serve() {
-  zmq::pollitem_t items[] = {{socket.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, stop.get(), ZMQ_POLLIN, 0}};
+  zmq::pollitem_t items[] = {{socket.handle(), 0, ZMQ_POLLIN, 0},
+                             {nullptr, stop.get(), ZMQ_POLLIN, 0},
+                             {relay ? relay->handle() : nullptr, stop.get(), ZMQ_POLLIN, 0}};
   while (true) {
-    poll_until(items, 2, Deadline::after_seconds(60));
+    poll_until(items, relay ? 3 : 2, Deadline::after_seconds(60));
     if ((items[1].revents & ZMQ_POLLIN) != 0) return;
     if ((items[0].revents & ZMQ_POLLIN) != 0) serve_one();
+    if (relay && (items[2].revents & ZMQ_POLLIN) != 0) deliver_relayed();
   }
 }
 
-/// Takes one multipart message whole: [identity, envelope]. What has another form is dropped.
+/// Takes one multipart message whole: [identity, envelope], or [server, identity, envelope] where a server passes on
+/// what its own peers asked. What has another form is dropped.
 void Server::State::serve_one() {
-  zmq::message_t first, payload, rest;
-  if (!socket.recv(first, zmq::recv_flags::dontwait)) return;
-  std::string identity = first.to_string();
-  std::size_t parts = 1;
-  for (bool more = first.more(); more; ++parts) {
-    zmq::message_t& part = parts == 1 ? payload : rest;
+  std::vector<zmq::message_t> parts(1);
+  if (!socket.recv(parts[0], zmq::recv_flags::dontwait)) return;
+  std::size_t count = 1;
+  for (bool more = parts[0].more(); more; ++count) {
+    zmq::message_t part;
     if (!socket.recv(part, zmq::recv_flags::dontwait)) break;
     more = part.more();
+    if (count < 3) parts.push_back(std::move(part));
   }
-  if (parts != 2) return log_once(identity, fmt::format("it sent a message of {} parts", parts - 1));
+  std::string peer = parts[0].to_string();
+  if (count != 2 && !(count == 3 && takes_relayed))
+    return log_once(peer, fmt::format("it sent a message of {} parts", count - 1));
+  zmq::message_t payload = std::move(parts.back());
+  parts.pop_back();
   try {
-    Message request = Message::parse({payload.data<std::byte>(), payload.size()});
-    Message reply = answer(identity, request);
-    socket.send(first, zmq::send_flags::sndmore | zmq::send_flags::dontwait);
-    socket.send(zmq::buffer(reply.bytes().data(), reply.bytes().size()), zmq::send_flags::dontwait);
+    serve_request(parts, Message::parse({payload.data<std::byte>(), payload.size()}));
   } catch (const NoAnswer&) {  // the client asks again
   } catch (const Error& error) {
-    log_once(identity, error.what());
+    log_once(peer, error.what());
   } catch (const zmq::error_t& error) {
-    log_once(identity, error.what());
+    log_once(peer, error.what());
   }
+}
+
+void Server::State::serve_request(const std::vector<zmq::message_t>& route, const Message& request) {
+  std::string identity = route[0].to_string();
+  if (relay && relay->takes(request)) return relay->pass(identity, request);
+  for (std::size_t i = 1; i < route.size(); ++i) identity += "/" + route[i].to_string();
+  reply(route, answer(identity, request));
+}
+
+void Server::State::reply(const std::vector<zmq::message_t>& route, const Message& message) {
+  for (const zmq::message_t& part : route)
+    socket.send(zmq::buffer(part.data(), part.size()), zmq::send_flags::sndmore | zmq::send_flags::dontwait);
+  socket.send(zmq::buffer(message.bytes().data(), message.bytes().size()), zmq::send_flags::dontwait);
+}
+
+void Server::State::deliver_relayed() {
+  relay->collect(
+      [this](const std::string& origin, const Message& message) {
+        std::vector<zmq::message_t> route;
+        route.emplace_back(origin);
+        reply(route, message);
+      },
+      [this](const std::string& reason) { log_once("the server that requests are passed on to", reason); });
 }
 
 Message Server::State::answer(const std::string& identity, const Message& request) {
@@ -119,8 +154,12 @@ void Server::State::log_once(const std::string& identity, const std::string& rea
             reason);
 }
 
-Server::Server(const std::string& endpoint, Handler handler) : state_(std::make_unique<State>()) {
+Server::Server(const std::string& endpoint, Handler handler, const ServerOptions& options)
+    : state_(std::make_unique<State>()) {
+  require_key(endpoint, options.secret_key);
   state_->handler = std::move(handler);
+  state_->takes_relayed = !options.secret_key.empty();
+  if (options.relay) state_->relay.emplace(*options.relay);
   if (auto path = ipc_path(endpoint)) {
     state_->lock = claim(*path);
     state_->path = *path;
@@ -129,6 +168,7 @@ Server::Server(const std::string& endpoint, Handler handler) : state_(std::make_
   if (!state_->stop) fail("No event descriptor could be made: {}.", std::strerror(errno));
   state_->socket = make_socket(zmq::socket_type::router);
   state_->socket.set(zmq::sockopt::router_handover, true);
+  if (!options.secret_key.empty()) secure_as_server(state_->socket, options.secret_key);
   try {
     state_->socket.bind(endpoint);
   } catch (const zmq::error_t& error) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/base/error.h"
+#include "common/msg/curve.h"
 #include "common/msg/message.h"
 
 namespace ganymede::msg {
@@ -33,6 +34,41 @@ std::optional<std::string> ipc_path(const std::string& endpoint) {
          path.size(), longest);
   }
   return path;
+}
+
+namespace {
+
+// Milliseconds. A peer whose machine vanished is noticed, and the connection made anew.
+constexpr int ping_every = 2000;
+constexpr int ping_patience = 6000;
+
+void watch_peer(zmq::socket_t& socket) {
+  socket.set(zmq::sockopt::ipv6, true);
+  socket.set(zmq::sockopt::heartbeat_ivl, ping_every);
+  socket.set(zmq::sockopt::heartbeat_timeout, ping_patience);
+}
+
+}  // namespace
+
+void secure_as_server(zmq::socket_t& socket, const std::string& secret_key) {
+  public_key_of(secret_key);
+  socket.set(zmq::sockopt::curve_server, true);
+  socket.set(zmq::sockopt::curve_secretkey, secret_key);
+  watch_peer(socket);
+}
+
+void secure_as_client(zmq::socket_t& socket, const std::string& server_key) {
+  if (!is_key(server_key)) fail("A key of {} characters is none of CURVE.", server_key.size());
+  KeyPair own = make_key_pair();
+  socket.set(zmq::sockopt::curve_serverkey, server_key);
+  socket.set(zmq::sockopt::curve_publickey, own.public_key);
+  socket.set(zmq::sockopt::curve_secretkey, own.secret_key);
+  watch_peer(socket);
+}
+
+void require_key(const std::string& endpoint, const std::string& key) {
+  if (!ipc_path(endpoint) && key.empty())
+    fail("Endpoint {} has no key, and nothing goes over a network without one.", endpoint);
 }
 
 void poll_until(zmq::pollitem_t* items, std::size_t count, Deadline deadline) {

@@ -11,6 +11,7 @@
 
 #include "common/base/error.h"
 #include "common/msg/client.h"
+#include "common/msg/curve.h"
 #include "common/msg/server.h"
 
 namespace ganymede::msg {
@@ -227,7 +228,7 @@ TEST_F(Exchange, EndpointsThatCannotBeAreRefused) {
   EXPECT_THROW(Server("ipc://" + folder_ + "/" + std::string(200, 'x'), acknowledge), Error);
   EXPECT_THROW(Server("udp://localhost:1", acknowledge), Error);
   EXPECT_THROW(Server("ipc://" + folder_ + "/missing/s", acknowledge), Error);
-  EXPECT_THROW(Server("tcp://127.0.0.1:notaport", acknowledge), Error);
+  EXPECT_THROW(Server("tcp://127.0.0.1:notaport", acknowledge, {.secret_key = make_key_pair().secret_key}), Error);
   EXPECT_THROW(Client("ipc://", "c", 1), Error);
 }
 
@@ -235,7 +236,8 @@ TEST_F(Exchange, APortInUseIsOneError) {
   zmq::context_t context;
   zmq::socket_t other(context, zmq::socket_type::router);
   other.bind("tcp://127.0.0.1:*");
-  EXPECT_THROW(Server(other.get(zmq::sockopt::last_endpoint), acknowledge), Error);
+  ServerOptions options{.secret_key = make_key_pair().secret_key};
+  EXPECT_THROW(Server(other.get(zmq::sockopt::last_endpoint), acknowledge, options), Error);
 }
 
 }  // namespace
