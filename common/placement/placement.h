@@ -10,16 +10,26 @@
 /// Who owns which elements of which parameter, and where they lie. A pure function of the configuration, computed
 /// alike by every service.
 ///
+/// The world is `replicas` copies of the model, each shared by a shard group of consecutive ranks:
+/// rank = replica · shard_group + index in the shard group. Expert groups are consecutive ranks of a shard group.
+/// Ranks with the same index hold the same shard; they are a replica group.
+///
 /// A bucket is one flat array of elements: its parameters one after another, each starting at a multiple of
-/// `alignment` elements (the gap is zero and stays zero). The ranks that share the bucket cut the flat array at
-/// row boundaries of parameters (elements of a vector count as rows) into one contiguous range each, so a gather
-/// lands every parameter whole and in place, without a copy. Ranges may differ in length.
+/// `alignment` elements (the gap is zero and stays zero); only an expert's up projection follows its gate projection
+/// without a gap, for they are multiplied as one. The ranks that share the bucket cut the flat array into one
+/// contiguous range each, at row boundaries of parameters (elements of a vector count as rows) or at coarser ones
+/// (`CutUnit`), so a gather lands every parameter whole and in place, without a copy. Ranges may differ in length, and
+/// may be empty.
 /// Dense buckets are cut over the whole shard group. An experts bucket of a rank holds the experts of its place in
-/// the expert group (a contiguous block), cut over the ranks of the shard group with the same place, at whole
-/// experts.
+/// the expert group (a contiguous block), cut over the ranks of the shard group with the same place.
 namespace ganymede::placement {
 
 constexpr std::int64_t alignment = 16;  // elements; 64 bytes of fp32
+inline std::int64_t aligned(std::int64_t elements) { return (elements + alignment - 1) / alignment * alignment; }
+
+/// What a cut of a bucket leaves whole. An optimizer that needs whole matrices has them with the first two; with
+/// `rows` a matrix may lie on several ranks, and they have to exchange it.
+enum class CutUnit : std::uint8_t { experts, matrices, rows };
 
 struct PlacedParameter {
   int parameter = 0;        // index in model_spec::parameters
@@ -32,10 +42,13 @@ struct Bucket {
   int layer = -1;
   std::vector<PlacedParameter> parameters;  // in flat order
   std::int64_t elements = 0;                // of the flat array, gaps included
-  std::vector<int> group;                   // world ranks that share this bucket, ascending
+  std::vector<int> group;                   // world ranks of this replica that share this bucket, ascending
   int index_in_group = 0;                   // of the rank that this Placement is for
-  std::vector<std::int64_t> cut;            // group.size() + 1 boundaries; member i owns [cut[i], cut[i+1])
-  std::int64_t shard_offset = 0;            // first element of this rank's range in its master, gradient, … arrays
+  CutUnit unit = CutUnit::rows;
+  std::vector<std::int64_t> cut;    // group.size() + 1 boundaries; member i owns [cut[i], cut[i+1])
+  std::vector<std::int64_t> slice;  // replicas + 1 row boundaries in the flat array; replica r answers for
+                                    // [slice[r], slice[r+1]) of this rank's range
+  std::int64_t shard_offset = 0;    // first element of this rank's range in its master, gradient, … arrays
 
   std::int64_t shard_begin() const { return cut[index_in_group]; }
   std::int64_t shard_elements() const { return cut[index_in_group + 1] - cut[index_in_group]; }
@@ -48,6 +61,7 @@ struct OwnedRange {
   std::int64_t first = 0;  // element within the parameter
   std::int64_t count = 0;
   std::int64_t shard_offset = 0;  // element within this rank's master array
+  int replica = 0;                // that answers for it: counts it in the norm and writes it to checkpoints
 };
 
 /// The unit of the optimizer's redo: a run of elements of one bucket under one update rule.
@@ -57,27 +71,35 @@ struct Chunk {
   std::int64_t first = 0;  // element within the parameter
   std::int64_t shard_offset = 0;
   std::int64_t count = 0;  // ≤ chunk_elements
+  int replica = 0;         // as in OwnedRange
 };
 
 constexpr std::int64_t chunk_elements = 16 * 1024;  // 64 KiB of fp32 a slot
 
 struct Placement {
-  int rank = 0, world = 1, expert_group = 1, shard_group = 1;
+  int rank = 0, world = 1, expert_group = 1;
+  int shard_group = 1, replicas = 1;                  // world = replicas · shard_group
+  int replica = 0, shard_index = 0;                   // rank = replica · shard_group + shard_index
   int expert_place = 0;                               // this rank's place in its expert group
   int first_expert = 0, local_experts = 0;            // experts of this place
+  std::vector<int> shard_ranks;                       // world ranks of this rank's replica, ascending
+  std::vector<int> replica_ranks;                     // world ranks that hold the same shard, by replica
   std::vector<int> expert_ranks;                      // world ranks of this rank's expert group, by place
   std::vector<model_spec::ParameterSpec> parameters;  // of the whole model
   std::vector<Bucket> buckets;                        // in forward order
   std::vector<OwnedRange> owned;                      // in shard order
-  std::vector<Chunk> chunks;                          // in update order: buckets in forward order
-  std::int64_t shard_elements = 0;                    // of this rank's master array, all buckets, aligned
+  std::vector<Chunk> chunks;  // in update order: buckets in forward order; never none: one of no elements if need be
+  std::int64_t shard_elements = 0;  // of this rank's master array, all buckets, aligned; at least `alignment`
 
   /// Index of the bucket with this name; ends the process if there is none.
   int bucket(const std::string& name) const;
 };
 
-/// Rank r has place r % expert_group. Throws Error(usage) when the world cannot hold the model (experts not
-/// divisible by the expert group, rows fewer than ranks, replicas other than 1).
+/// Rank r has place r % expert_group. Throws Error(usage) when the world cannot hold the model: a shard group that is
+/// no multiple of the expert group, ranks no multiple of the replicas, experts not divisible by the expert group.
+///
+/// All experts buckets have one unit: whole experts when every rank gets as many; else whole matrices when all ranks
+/// then hold the same bytes over the whole model, within 5%; else rows.
 Placement build(const config::Config& config, int rank);
 
 /// Range of rows of a step that a rank computes: rows_per_step / world consecutive rows, in rank order.

@@ -1,0 +1,132 @@
+#include "common/placement/sharing.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "common/placement/cutting.h"
+
+namespace ganymede::placement {
+namespace {
+
+using model_spec::BucketKind;
+
+/// The members of a shard group that share a bucket: first, first + stride, …
+struct Members {
+  int first = 0, stride = 1, count = 1;
+};
+
+Members members_of(const Placement& placement, const Bucket& bucket, int place) {
+  if (bucket.kind != BucketKind::experts) return {0, 1, placement.shard_group};
+  return {place, placement.expert_group, placement.shard_group / placement.expert_group};
+}
+
+/// Whether a dense bucket's cut also makes up for experts that are not shared evenly.
+enum class DenseCut { even, compensating };
+
+/// The cuts of all buckets of one shard group, made in forward order: each bucket's levels out what those before it
+/// left uneven.
+class Cutting {
+ public:
+  Cutting(const Placement& placement, CutUnit experts_unit, DenseCut dense)
+      : placement_(placement),
+        experts_unit_(experts_unit),
+        dense_(dense),
+        dense_loads_(placement.shard_group, 0),
+        expert_loads_(placement.shard_group, 0) {
+    for (const Bucket& bucket : placement.buckets) cut_for_all(bucket);
+  }
+
+  CutUnit unit(const Bucket& bucket) const {
+    return bucket.kind == BucketKind::experts ? experts_unit_ : CutUnit::rows;
+  }
+
+  /// Whether the ranks' elements differ by at most this part of the least.
+  bool within(double part) const {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
+    for (int i = 0; i < placement_.shard_group; i++) {
+      least = std::min(least, dense_loads_[i] + expert_loads_[i]);
+      most = std::max(most, dense_loads_[i] + expert_loads_[i]);
+    }
+    return static_cast<double>(most - least) <= part * static_cast<double>(least);
+  }
+
+  std::vector<std::vector<std::int64_t>> cuts;  // by bucket, for the ranks with this rank's place
+
+ private:
+  /// The experts of other places have the same sizes, so their buckets look like this rank's own.
+  void cut_for_all(const Bucket& bucket) {
+    bool experts = bucket.kind == BucketKind::experts;
+    int places = experts ? placement_.expert_group : 1;
+    for (int place = 0; place < places; place++) {
+      Members members = members_of(placement_, bucket, place);
+      std::vector<std::int64_t> cut = cut_for(bucket, members);
+      for (int i = 0; i < members.count; i++) {
+        (experts ? expert_loads_ : dense_loads_)[members.first + i * members.stride] += cut[i + 1] - cut[i];
+      }
+      if (places == 1 || place == placement_.expert_place) cuts.push_back(std::move(cut));
+    }
+  }
+
+  std::vector<std::int64_t> cut_for(const Bucket& bucket, const Members& members) const {
+    std::vector<std::int64_t> loads;
+    for (int i = 0; i < members.count; i++) loads.push_back(load(bucket, members.first + i * members.stride));
+    switch (unit(bucket)) {
+      case CutUnit::experts:
+        return cut_at_experts(bucket, placement_.local_experts, members.count);
+      case CutUnit::matrices:
+        return cut_at_matrices(bucket, loads);
+      case CutUnit::rows:
+        break;
+    }
+    return cut_at_rows(bucket, placement_.parameters, {0, bucket.elements}, loads);
+  }
+
+  std::int64_t load(const Bucket& bucket, int index) const {
+    if (bucket.kind == BucketKind::experts) return expert_loads_[index];
+    return dense_loads_[index] + (dense_ == DenseCut::compensating ? expert_loads_[index] : 0);
+  }
+
+  const Placement& placement_;
+  CutUnit experts_unit_;
+  DenseCut dense_;
+  // Elements by index in the shard group, of the buckets so far.
+  std::vector<std::int64_t> dense_loads_, expert_loads_;
+};
+
+Cutting choose_cuts(const Placement& placement) {
+  constexpr double tolerance = 0.05;
+  if (placement.local_experts % (placement.shard_group / placement.expert_group) == 0) {
+    return {placement, CutUnit::experts, DenseCut::even};
+  }
+  for (DenseCut dense : {DenseCut::even, DenseCut::compensating}) {
+    Cutting whole_matrices(placement, CutUnit::matrices, dense);
+    if (whole_matrices.within(tolerance)) return whole_matrices;
+  }
+  return {placement, CutUnit::rows, DenseCut::even};
+}
+
+}  // namespace
+
+void share_out(Placement& placement) {
+  Cutting cutting = choose_cuts(placement);
+  std::vector<std::int64_t> replica_loads(placement.replicas, 0);
+  for (std::size_t b = 0; b < placement.buckets.size(); b++) {
+    Bucket& bucket = placement.buckets[b];
+    Members members = members_of(placement, bucket, placement.expert_place);
+    for (int i = 0; i < members.count; i++) {
+      bucket.group.push_back(placement.shard_ranks[members.first + i * members.stride]);
+    }
+    bucket.index_in_group = (placement.shard_index - members.first) / members.stride;
+    bucket.unit = cutting.unit(bucket);
+    bucket.cut = std::move(cutting.cuts[b]);
+    FlatRange own{bucket.shard_begin(), bucket.shard_begin() + bucket.shard_elements()};
+    bucket.slice = cut_at_rows(bucket, placement.parameters, own, replica_loads);
+    for (int r = 0; r < placement.replicas; r++) replica_loads[r] += bucket.slice[r + 1] - bucket.slice[r];
+    bucket.shard_offset = placement.shard_elements;
+    placement.shard_elements += aligned(bucket.shard_elements());
+  }
+  placement.shard_elements = std::max(placement.shard_elements, alignment);
+}
+
+}  // namespace ganymede::placement
