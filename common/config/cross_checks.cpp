@@ -1,7 +1,6 @@
 #include "common/config/cross_checks.h"
 
 #include <charconv>
-#include <numeric>
 
 #include "common/base/error.h"
 
@@ -9,29 +8,39 @@ namespace ganymede::config {
 namespace {
 
 /// The multiple of `unit` nearest to `value`, at least one unit; the smaller of two that are equally near.
-int nearest_multiple(int value, int unit) {
-  int below = value / unit * unit;
+std::int64_t nearest_multiple(std::int64_t value, std::int64_t unit) {
+  std::int64_t below = value / unit * unit;
   bool up = below == 0 || (value - below) * 2 > unit;
   return up ? below + unit : below;
+}
+
+/// The divisor of `whole` that is nearest to `part`; the smaller of two that are equally near.
+int nearest_divisor(int part, int whole) {
+  for (int distance = 1;; distance++) {
+    if (part > distance && whole % (part - distance) == 0) return part - distance;
+    if (whole % (part + distance) == 0) return part + distance;
+  }
 }
 
 /// Fails unless `part` divides `whole`.
 void divides(const std::string& part_key, int part, const std::string& whole_key, int whole, const Origin& origin) {
   if (whole % part == 0) return;
-  fail_usage("{}: key '{}' is {}, which does not divide '{}' = {}.", origin(part_key), part_key, part, whole_key,
-             whole);
+  fail_usage("{}: key '{}' is {}, which does not divide '{}' = {}; the nearest that does is {}.", origin(part_key),
+             part_key, part, whole_key, whole, nearest_divisor(part, whole));
 }
 
 void check_parallel(const Config& c, const Origin& origin) {
   const auto& p = c.parallel;
-  divides("parallel.expert_group", p.expert_group, "parallel.ranks", p.ranks, origin);
-  if (p.replicas != 1) {
-    fail_usage("{}: key 'parallel.replicas' is {}; only 1 is possible in this version.", origin("parallel.replicas"),
-               p.replicas);
+  if (p.replicas == 1) {
+    divides("parallel.expert_group", p.expert_group, "parallel.ranks", p.ranks, origin);
+  } else if (std::int64_t unit = std::int64_t{p.replicas} * p.expert_group; p.ranks % unit != 0) {
+    fail_usage(
+        "{}: key 'parallel.replicas' is {}; times parallel.expert_group = {} it has to divide 'parallel.ranks' = {}: "
+        "the nearest number of ranks that fits is {}.",
+        origin("parallel.replicas"), p.replicas, p.expert_group, p.ranks, nearest_multiple(p.ranks, unit));
   }
   int per_node = c.topology.ranks_per_node;
-  if (per_node == 0) return;
-  divides("topology.ranks_per_node", per_node, "parallel.ranks", p.ranks, origin);
+  if (per_node == 0 || per_node >= p.ranks) return;
   divides("parallel.expert_group", p.expert_group, "topology.ranks_per_node", per_node, origin);
 }
 
@@ -46,17 +55,6 @@ void check_attention(const Config& c, const Origin& origin) {
         "none, or at least 2 / model.qk_dim.",
         origin("model.rotary_fraction"), m.rotary_fraction, m.qk_dim);
   }
-}
-
-/// The gate and the up matrix of an expert lie next to each other and are multiplied as one.
-void check_expert_matrix(const Model& m, const Origin& origin) {
-  constexpr int alignment = 16;  // elements, of parameters in a bucket
-  if (std::int64_t{m.expert_ffn} * m.hidden % alignment == 0) return;
-  fail_usage(
-      "{}: key 'model.expert_ffn' is {}; times model.hidden = {} it has to be a multiple of {}: the nearest that fits "
-      "is {}.",
-      origin("model.expert_ffn"), m.expert_ffn, m.hidden, alignment,
-      nearest_multiple(m.expert_ffn, alignment / std::gcd(alignment, m.hidden)));
 }
 
 void check_experts(const Config& c, const Origin& origin) {
@@ -75,7 +73,6 @@ void check_experts(const Config& c, const Origin& origin) {
                m.experts);
   }
   divides("parallel.expert_group", c.parallel.expert_group, "model.experts", m.experts, origin);
-  check_expert_matrix(m, origin);
 }
 
 /// The vocabulary that "train:N" asks for.

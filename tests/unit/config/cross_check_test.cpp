@@ -13,20 +13,28 @@ struct Case {
 TEST_F(CrossCheck, KeysThatDoNotGoTogetherAreNamed) {
   const Case cases[] = {
       {"model.heads = 6\nmodel.kv_heads_global = 4",
-       "recipe.toml:2: key 'model.kv_heads_global' is 4, which does not divide 'model.heads' = 6."},
+       "recipe.toml:2: key 'model.kv_heads_global' is 4, which does not divide 'model.heads' = 6; the nearest that "
+       "does is 3."},
       {"model.kv_heads_sliding = 3",
-       "recipe.toml:1: key 'model.kv_heads_sliding' is 3, which does not divide 'model.heads' = 4."},
+       "recipe.toml:1: key 'model.kv_heads_sliding' is 3, which does not divide 'model.heads' = 4; the nearest that "
+       "does is 2."},
       {"model.top_k = 9", "recipe.toml:1: key 'model.top_k' is 9, more than the 8 experts of a layer."},
       {"model.dense_layers = 3", "recipe.toml:1: key 'model.dense_layers' is 3, more than the 2 layers of the model."},
-      {"parallel.replicas = 2", "recipe.toml:1: key 'parallel.replicas' is 2; only 1 is possible in this version."},
+      {"parallel.replicas = 2\nparallel.ranks = 3",
+       "recipe.toml:1: key 'parallel.replicas' is 2; times parallel.expert_group = 1 it has to divide 'parallel.ranks' "
+       "= 3: the nearest number of ranks that fits is 2."},
+      {"parallel.replicas = 2\nparallel.ranks = 6\nparallel.expert_group = 2",
+       "recipe.toml:1: key 'parallel.replicas' is 2; times parallel.expert_group = 2 it has to divide 'parallel.ranks' "
+       "= 6: the nearest number of ranks that fits is 4."},
       {"parallel.ranks = 4\nparallel.expert_group = 3",
-       "recipe.toml:2: key 'parallel.expert_group' is 3, which does not divide 'parallel.ranks' = 4."},
+       "recipe.toml:2: key 'parallel.expert_group' is 3, which does not divide 'parallel.ranks' = 4; the nearest that "
+       "does is 2."},
       {"parallel.ranks = 3\nparallel.expert_group = 3\ndata.rows_per_step = 3",
-       "recipe.toml:2: key 'parallel.expert_group' is 3, which does not divide 'model.experts' = 8."},
+       "recipe.toml:2: key 'parallel.expert_group' is 3, which does not divide 'model.experts' = 8; the nearest that "
+       "does is 2."},
       {"parallel.ranks = 4\nparallel.expert_group = 4\ntopology.ranks_per_node = 2",
-       "recipe.toml:2: key 'parallel.expert_group' is 4, which does not divide 'topology.ranks_per_node' = 2."},
-      {"parallel.ranks = 4\ntopology.ranks_per_node = 3",
-       "recipe.toml:2: key 'topology.ranks_per_node' is 3, which does not divide 'parallel.ranks' = 4."},
+       "recipe.toml:2: key 'parallel.expert_group' is 4, which does not divide 'topology.ranks_per_node' = 2; the "
+       "nearest that does is 2."},
       {"parallel.ranks = 2\nparallel.expert_group = 2\nmodel.experts = 0",
        "recipe.toml:2: key 'parallel.expert_group' is 2, but the model has no experts: leave it at 1."},
       {"model.qk_dim = 4",
@@ -56,6 +64,13 @@ TEST_F(CrossCheck, KeysThatDoNotGoTogetherAreNamed) {
        "recipe.toml: key 'model.vocabulary' is 256, but data.tokenizer = \"train:512\" makes 512 tokens."},
   };
   for (const auto& c : cases) EXPECT_EQ(error_of(c.text), c.error) << c.text;
+}
+
+TEST_F(CrossCheck, WorldsThatAreNoPowerOfTwoAndSizesThatNothingDividesAreFine) {
+  EXPECT_NO_THROW(load_text("parallel.ranks = 6\nparallel.expert_group = 2\ndata.rows_per_step = 6"));
+  EXPECT_NO_THROW(load_text("parallel.ranks = 5\ntopology.ranks_per_node = 3\ndata.rows_per_step = 5"));
+  EXPECT_NO_THROW(load_text("parallel.ranks = 4\nparallel.replicas = 2\nparallel.expert_group = 2"));
+  EXPECT_NO_THROW(load_text("model.expert_ffn = 5\nmodel.hidden = 9"));
 }
 
 TEST_F(CrossCheck, RowsNameTheNearestNumberThatFits) {
