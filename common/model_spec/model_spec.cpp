@@ -24,13 +24,6 @@ int rotary_dim(const config::Model& model) {
   return dim - dim % 2;
 }
 
-/// Mean over the positions of a full row of how many tokens one token attends to.
-double attended_tokens(const LayerSpec& layer, int seq_len) {
-  double length = seq_len;
-  double window = layer.window == 0 ? length : std::min<double>(layer.window, length);
-  return (window * (window + 1) / 2 + (length - window) * window) / length;
-}
-
 std::string in_millions(std::int64_t count) {
   if (count >= 1'000'000'000) return fmt::format("{:.1f}B", static_cast<double>(count) * 1e-9);
   if (count >= 1'000'000) return fmt::format("{:.1f}M", static_cast<double>(count) * 1e-6);
@@ -63,6 +56,12 @@ ModelSpec build(const config::Model& model) {
   spec.bias_update_rate = model.bias_update_rate;
   for (int i = 0; i < model.layers; i++) spec.layers.push_back(layer_of(model, i));
   return spec;
+}
+
+double attended_tokens(const LayerSpec& layer, int seq_len) {
+  double length = seq_len;
+  double window = layer.window == 0 ? length : std::min<double>(layer.window, length);
+  return (window * (window + 1) / 2 + (length - window) * window) / length;
 }
 
 ParameterCount count(const config::Model& model) {

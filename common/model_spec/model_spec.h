@@ -70,6 +70,9 @@ struct ParameterCount {
 };
 ParameterCount count(const config::Model& model);
 
+/// Mean over the positions of a row that is one document of how many tokens one token attends to.
+double attended_tokens(const LayerSpec& layer, int seq_len);
+
 /// Floating-point operations of forward and backward (without recomputation) per token: 6 per active matrix
 /// parameter (embedding look-up excluded) and 12 · heads · mean head dim · attended tokens for attention.
 double flops_per_token(const config::Model& model, int seq_len);

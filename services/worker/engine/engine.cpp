@@ -104,7 +104,7 @@ struct Engine::State {
   std::unique_ptr<model::ExpertExchange> exchange;
   Workbench bench;
   Pass train, validate;
-  Executor executor;
+  ThreadExecutor executor;
 };
 
 Engine::Engine(service::Context& context, Communicators& communicators, std::uint64_t generation,

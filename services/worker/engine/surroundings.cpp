@@ -6,20 +6,21 @@
 namespace ganymede::worker {
 namespace {
 
-thread_local std::int64_t own_wait_ns = 0;
+thread_local plan::OutsideWait own_wait;
 
 /// Adds the time of a scope to a counter and to the thread's own.
 class Stopwatch {
  public:
-  explicit Stopwatch(std::atomic<std::int64_t>& sum) : sum_(sum), begin_(Clock::now()) {}
+  Stopwatch(std::atomic<std::int64_t>& sum, double& own_ms) : sum_(sum), own_ms_(own_ms), begin_(Clock::now()) {}
   ~Stopwatch() {
     std::int64_t span = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin_).count();
     sum_ += span;
-    own_wait_ns += span;
+    own_ms_ += static_cast<double>(span) / 1e6;
   }
 
  private:
   std::atomic<std::int64_t>& sum_;
+  double& own_ms_;
   Clock::time_point begin_;
 };
 
@@ -33,19 +34,30 @@ const char* name(WaitKind kind) {
 void Surroundings::wait(WaitKind kind, const step_protocol::Word& word, const std::function<bool(std::uint64_t)>& ready,
                         const char* what) {
   if (ready(word.load(std::memory_order_acquire))) return;
-  Stopwatch watch(waited_ns_[static_cast<std::size_t>(kind)]);
+  Stopwatch watch(waited_ns_[static_cast<std::size_t>(kind)], own_wait.words_ms);
   auto give_up = [this] { return interrupted_.load(); };
   if (!context_.wait(word, ready, give_up, Deadline::after_seconds(timeout_), what)) {
     throw Interrupted(std::string("the wait for ") + what + " was ended");
   }
 }
 
+bool Surroundings::wait_a_while(WaitKind kind, const step_protocol::Word& word,
+                                const std::function<bool(std::uint64_t)>& ready, double seconds, const char* what) {
+  if (ready(word.load(std::memory_order_acquire))) return true;
+  Stopwatch watch(waited_ns_[static_cast<std::size_t>(kind)], own_wait.words_ms);
+  Deadline pause = Deadline::after_seconds(seconds);
+  auto give_up = [&] { return interrupted_.load() || pause.passed(); };
+  if (context_.wait(word, ready, give_up, Deadline::after_seconds(seconds + timeout_), what)) return true;
+  if (interrupted()) throw Interrupted(std::string("the wait for ") + what + " was ended");
+  return false;
+}
+
 void Surroundings::wait(collectives::PendingPtr pending) {
-  Stopwatch watch(waited_ns_[static_cast<std::size_t>(WaitKind::collectives)]);
+  Stopwatch watch(waited_ns_[static_cast<std::size_t>(WaitKind::collectives)], own_wait.collectives_ms);
   pending->wait(Deadline::after_seconds(timeout_));
 }
 
-double Surroundings::take_own_wait() { return static_cast<double>(std::exchange(own_wait_ns, 0)) / 1e6; }
+plan::OutsideWait Surroundings::take_own_wait() { return std::exchange(own_wait, plan::OutsideWait{}); }
 
 std::array<double, wait_kinds> Surroundings::take_waits() {
   std::array<double, wait_kinds> waits{};

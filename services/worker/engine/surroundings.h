@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "common/collectives/collectives.h"
+#include "common/plan/executor.h"
 #include "common/service/service.h"
 
 /// What the operations of a step see of the world outside: waits that end, and how long they took.
@@ -23,6 +24,9 @@ class Surroundings {
   /// deadline. Thread-safe.
   void wait(WaitKind kind, const step_protocol::Word& word, const std::function<bool(std::uint64_t)>& ready,
             const char* what);
+  /// The same, but false when `ready` does not hold after `seconds`: the caller looks around and waits again.
+  bool wait_a_while(WaitKind kind, const step_protocol::Word& word, const std::function<bool(std::uint64_t)>& ready,
+                    double seconds, const char* what);
   /// Waits for a collective. Throws CollectiveError. Thread-safe.
   void wait(collectives::PendingPtr pending);
 
@@ -32,8 +36,8 @@ class Surroundings {
 
   /// Milliseconds since the last call, by WaitKind, of all threads.
   std::array<double, wait_kinds> take_waits();
-  /// Milliseconds since the last call that the calling thread waited.
-  static double take_own_wait();
+  /// What the calling thread waited since the last call.
+  static plan::OutsideWait take_own_wait();
 
   service::Context& context() { return context_; }
 

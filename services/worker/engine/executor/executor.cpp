@@ -10,7 +10,7 @@
 #include "common/base/deadline.h"
 #include "common/base/error.h"
 #include "common/os/futex.h"
-#include "services/worker/engine/executor/pool_meter.h"
+#include "common/plan/pool_meter.h"
 
 namespace ganymede::worker {
 namespace {
@@ -24,30 +24,37 @@ double milliseconds(Clock::duration span) { return std::chrono::duration<double,
 struct Run {
   Run(const plan::StepPlan& plan, const OperationTable& table)
       : plan(plan), table(table), done(plan.operations.size()), meter(plan) {
+    report.spans.resize(plan.operations.size());
     for (std::size_t i = 0; i < plan.operations.size(); ++i) {
       queue[static_cast<std::size_t>(plan.operations[i].lane)].push_back(static_cast<int>(i));
     }
   }
+
+  /// Returns when they are complete; false when the run was given up.
+  bool wait_for(const std::vector<int>& operations) {
+    for (int d : operations) {
+      std::uint64_t value;
+      while ((value = done[d].load(std::memory_order_acquire)) == pending) {
+        os::wait_while_equal(done[d], pending, Deadline::after(std::chrono::seconds(1)));
+      }
+      if (value == given_up) return false;
+    }
+    return true;
+  }
+
   const plan::StepPlan& plan;
   const OperationTable& table;
   std::vector<Word> done;
   std::array<std::vector<int>, plan::lane_count> queue;
   std::mutex meter_mutex;
-  PoolMeter meter;
-  ExecutorReport report;  // each lane writes its own entry
+  plan::PoolMeter meter;
+  Clock::time_point begin = Clock::now();
+  ExecutorReport report;  // each lane writes its own entries
 };
 
 }  // namespace
 
-std::string describe(const plan::Operation& o) {
-  std::string text = plan::name(o.kind);
-  if (o.layer >= 0 || o.row >= 0 || o.bucket >= 0) text += fmt::format(" layer {}", o.layer);
-  if (o.bucket >= 0) text += fmt::format(" bucket {}", o.bucket);
-  if (o.row >= 0) text += fmt::format(" row {}", o.row);
-  return text;
-}
-
-struct Executor::State {
+struct ThreadExecutor::State {
   explicit State(ExecutorHooks given) : hooks(std::move(given)) {}
 
   void lane(int index);
@@ -70,7 +77,7 @@ struct Executor::State {
   std::vector<std::thread> threads;
 };
 
-void Executor::State::lane(int index) {
+void ThreadExecutor::State::lane(int index) {
   if (hooks.lane_started) hooks.lane_started(static_cast<plan::Lane>(index));
   std::uint64_t seen = 0;
   while (true) {
@@ -86,7 +93,7 @@ void Executor::State::lane(int index) {
   }
 }
 
-void Executor::State::run_lane(Run& current, int index) {
+void ThreadExecutor::State::run_lane(Run& current, int index) {
   LaneUse& use = current.report.lanes[index];
   for (int operation : current.queue[index]) {
     if (stopped) return;
@@ -100,16 +107,11 @@ void Executor::State::run_lane(Run& current, int index) {
   }
 }
 
-void Executor::State::run_operation(Run& current, int index, LaneUse& use) {
+void ThreadExecutor::State::run_operation(Run& current, int index, LaneUse& use) {
   const plan::Operation& operation = current.plan.operations[index];
   Clock::time_point begin = Clock::now();
-  for (int d : operation.after) {
-    std::uint64_t value;
-    while ((value = current.done[d].load(std::memory_order_acquire)) == pending) {
-      os::wait_while_equal(current.done[d], pending, Deadline::after(std::chrono::seconds(1)));
-    }
-    if (value == given_up) return;
-  }
+  bool alone = hooks.one_at_a_time && index > 0;
+  if (!current.wait_for(operation.after) || (alone && !current.wait_for({index - 1}))) return;
   Clock::time_point start = Clock::now();
   use.wait_ms += milliseconds(start - begin);
   if (stopped) return;
@@ -117,8 +119,11 @@ void Executor::State::run_operation(Run& current, int index, LaneUse& use) {
     if (hooks.operation_started) hooks.operation_started(operation);
     function(operation, index);
   }
-  double outside = hooks.take_outside_wait ? hooks.take_outside_wait() : 0;
-  use.busy_ms += milliseconds(Clock::now() - start) - outside;
+  plan::OutsideWait waited = hooks.take_outside_wait ? hooks.take_outside_wait() : plan::OutsideWait{};
+  double outside = waited.words_ms + waited.collectives_ms;
+  Clock::time_point end = Clock::now();
+  current.report.spans[index] = {milliseconds(start - current.begin), milliseconds(end - current.begin), waited};
+  use.busy_ms += milliseconds(end - start) - outside;
   use.wait_ms += outside;
   {
     std::lock_guard guard(current.meter_mutex);
@@ -127,7 +132,7 @@ void Executor::State::run_operation(Run& current, int index, LaneUse& use) {
   os::store_and_wake(current.done[index], complete);
 }
 
-void Executor::State::give_up(std::exception_ptr cause, const std::string& text) {
+void ThreadExecutor::State::give_up(std::exception_ptr cause, const std::string& text) {
   {
     std::lock_guard guard(mutex);
     if (stopped) return;
@@ -141,7 +146,7 @@ void Executor::State::give_up(std::exception_ptr cause, const std::string& text)
 }
 
 /// Lanes that wait for an operation see that it will not come. Called with the mutex held.
-void Executor::State::stop_waits() {
+void ThreadExecutor::State::stop_waits() {
   if (run == nullptr) return;
   for (Word& word : run->done) {
     std::uint64_t expected = pending;
@@ -149,11 +154,11 @@ void Executor::State::stop_waits() {
   }
 }
 
-Executor::Executor(ExecutorHooks hooks) : state_(std::make_unique<State>(std::move(hooks))) {
+ThreadExecutor::ThreadExecutor(ExecutorHooks hooks) : state_(std::make_unique<State>(std::move(hooks))) {
   for (int i = 0; i < plan::lane_count; ++i) state_->threads.emplace_back([this, i] { state_->lane(i); });
 }
 
-Executor::~Executor() {
+ThreadExecutor::~ThreadExecutor() {
   {
     std::lock_guard guard(state_->mutex);
     state_->ending = true;
@@ -162,7 +167,7 @@ Executor::~Executor() {
   for (std::thread& thread : state_->threads) thread.join();
 }
 
-ExecutorReport Executor::run(const plan::StepPlan& plan, const OperationTable& table) {
+ExecutorReport ThreadExecutor::run(const plan::StepPlan& plan, const OperationTable& table) {
   Run current(plan, table);
   State& state = *state_;
   std::unique_lock lock(state.mutex);
@@ -183,7 +188,7 @@ ExecutorReport Executor::run(const plan::StepPlan& plan, const OperationTable& t
   return current.report;
 }
 
-void Executor::cancel(const std::string& why) {
+void ThreadExecutor::cancel(const std::string& why) {
   {
     std::lock_guard guard(state_->mutex);
     if (state_->stopped) return;

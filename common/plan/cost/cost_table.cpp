@@ -1,0 +1,188 @@
+#include "common/plan/cost/cost_table.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/plan/cost/flops.h"
+
+namespace ganymede::plan {
+namespace {
+
+/// Milliseconds of `bytes` at `gb_per_second`.
+double transfer_ms(double bytes, double gb_per_second) { return bytes / gb_per_second / 1e6; }
+
+/// One operation after another, for one rank of one machine.
+class Costs {
+ public:
+  Costs(const config::Config& config, const placement::Placement& placement, const TrafficChoices& choices,
+        const Hardware& hardware)
+      : config_(config),
+        placement_(placement),
+        choices_(choices),
+        hardware_(hardware),
+        flops_(config),
+        sharing_(node_ranks(config, placement.rank)),
+        element_(config.compute.dtype == config::Dtype::bf16 ? 2 : 4) {
+    for (const placement::Bucket& bucket : placement.buckets) {
+      bool head = bucket.kind == model_spec::BucketKind::head;
+      bool embed = bucket.kind == model_spec::BucketKind::embed;
+      elements_[static_cast<std::size_t>(head    ? config.model.layers + 1
+                                         : embed ? 0
+                                                 : bucket.layer + 1)] += static_cast<double>(bucket.elements);
+    }
+  }
+
+  double of(const Operation& operation) const;
+
+ private:
+  double compute(const Operation& operation) const;
+  double embedding(const Operation& operation) const;
+  double flops_ms(const ForwardFlops& flops) const;
+  double exchange_ms(const Operation& operation) const;
+  double link_ms(const Moved& moved, std::size_t members) const;
+  double host_copy(double bytes) const;
+  double device(double bytes) const {
+    return transfer_ms(bytes, hardware_.memory.device_gb_per_second / (hardware_.memory.shared ? sharing_ : 1));
+  }
+  double host(double bytes) const {
+    return transfer_ms(bytes, hardware_.memory.host_gb_per_second / (hardware_.memory.shared ? sharing_ : 1));
+  }
+
+  const config::Config& config_;
+  const placement::Placement& placement_;
+  const TrafficChoices& choices_;
+  const Hardware& hardware_;
+  FlopCount flops_;
+  double sharing_, element_;
+  std::vector<double> elements_ = std::vector<double>(static_cast<std::size_t>(config_.model.layers) + 2, 0.0);
+};
+
+double Costs::flops_ms(const ForwardFlops& flops) const {
+  const Hardware::Compute& c = hardware_.compute;
+  double peak = (config_.compute.dtype == config::Dtype::bf16 ? c.bf16_gflops : c.fp32_gflops) * 1e6;  // per ms
+  if (c.shared) peak /= sharing_;
+  return flops.products / (peak * c.product_efficiency) + flops.experts / (peak * c.expert_efficiency) +
+         flops.attention / (peak * c.attention_efficiency);
+}
+
+/// A look-up forward; backward clears the gradient with the first row and adds rows of it.
+double Costs::embedding(const Operation& operation) const {
+  double row = static_cast<double>(config_.data.seq_len) * config_.model.hidden;
+  if (operation.kind == OperationKind::forward) return device(2 * row * element_);
+  return device(row * (element_ + 8) + (operation.row == 0 ? elements_[0] * 4 : 0));
+}
+
+double Costs::compute(const Operation& operation) const {
+  if (operation.layer < 0) return embedding(operation);
+  bool backward = operation.kind == OperationKind::backward;
+  // The head's backward computes its forward too: logits are never kept.
+  double passes = !backward ? 1 : operation.layer == config_.model.layers ? 3 : 2;
+  double elements = elements_[static_cast<std::size_t>(operation.layer + 1)];
+  double written = backward ? elements * 4 * (operation.row > 0 ? 3 : 1) : 0;
+  return std::max(passes * flops_ms(flops_.forward(operation.layer)), device(elements * element_ * passes + written)) +
+         exchange_ms(operation);
+}
+
+/// Dispatch and combine inside one layer, each token once to a rank: forward and recomputation there and back,
+/// backward the gradients there and back.
+double Costs::exchange_ms(const Operation& operation) const {
+  const config::Model& m = config_.model;
+  bool moe = m.experts > 0 && operation.layer >= m.dense_layers && operation.layer < m.layers;
+  int group = placement_.expert_group;
+  if (!moe || group == 1) return 0;
+  double missed = 1;  // chance that a rank has none of a token's experts
+  for (int i = 0; i < m.top_k; ++i) {
+    missed *= std::max(0.0, m.experts - static_cast<double>(m.experts) / group - i) / (m.experts - i);
+  }
+  double row = static_cast<double>(config_.data.seq_len) * m.hidden * element_;
+  Moved moved{static_cast<std::int64_t>(2 * row * (1 - missed) * (group - 1)), 0};
+  return link_ms(moved, static_cast<std::size_t>(group));
+}
+
+double Costs::link_ms(const Moved& moved, std::size_t members) const {
+  auto ms = [&](const Hardware::Link& link, std::int64_t bytes) {
+    if (bytes == 0) return 0.0;
+    double doublings = std::ceil(std::log2(static_cast<double>(members)));
+    double rate = link.gb_per_second / (link.shared ? sharing_ : 1);
+    return transfer_ms(static_cast<double>(bytes), rate) + doublings * link.latency_us / 1e3;
+  };
+  return ms(hardware_.node, moved.inside) + ms(hardware_.network, moved.between);
+}
+
+double Costs::host_copy(double bytes) const {
+  if (hardware_.host_link.gb_per_second == 0) return host(2 * bytes);
+  return transfer_ms(bytes, hardware_.host_link.gb_per_second) + hardware_.host_link.latency_us / 1e3;
+}
+
+double Costs::of(const Operation& operation) const {
+  const placement::Bucket* bucket = operation.bucket < 0 ? nullptr : &placement_.buckets[operation.bucket];
+  double shard = bucket == nullptr ? 0 : static_cast<double>(bucket->shard_elements()) * 4;
+  double fixed = hardware_.compute.operation_us / 1e3;
+  Moved moved = operation_traffic(operation, config_, placement_, choices_);
+  switch (operation.kind) {
+    case OperationKind::forward:
+    case OperationKind::recompute:
+    case OperationKind::backward:
+      return fixed + compute(operation);
+    case OperationKind::gather:
+      return moved.all() == 0 ? 0 : fixed + link_ms(moved, bucket->group.size());
+    case OperationKind::reduce: {
+      if (moved.all() == 0) return 0;
+      double parts = static_cast<double>(bucket->group.size()) + 1;  // read, and the sum written
+      return fixed + link_ms(moved, bucket->group.size()) + device(shard * parts);
+    }
+    case OperationKind::replica_reduce:
+      return fixed + link_ms(moved, static_cast<std::size_t>(placement_.replicas)) + device(2 * shard);
+    case OperationKind::store_gradients:
+      return hardware_.host_link.gb_per_second == 0 ? 0 : fixed + host_copy(shard);
+    case OperationKind::accumulate_norm:
+      return fixed + device(shard);
+    case OperationKind::offload:
+    case OperationKind::prefetch:
+      return fixed + host_copy(static_cast<double>(operation.bytes));
+    case OperationKind::vote: {
+      bool far = node_ranks(config_, placement_.rank) < placement_.world;
+      return placement_.world == 1 ? 0
+                                   : link_ms({far ? 0 : 1, far ? 1 : 0}, static_cast<std::size_t>(placement_.world));
+    }
+    case OperationKind::wait_batch:
+    case OperationKind::release:
+    case OperationKind::decide:
+    case OperationKind::wait_update:
+      return 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Moved operation_traffic(const Operation& operation, const config::Config& config, const placement::Placement& placement,
+                        const TrafficChoices& choices) {
+  if (operation.bucket < 0) return {};
+  const placement::Bucket& bucket = placement.buckets[operation.bucket];
+  if (operation.kind == OperationKind::gather) return gather_traffic(config, placement, bucket, choices);
+  if (operation.kind == OperationKind::reduce) return reduce_traffic(config, placement, bucket, choices);
+  if (operation.kind == OperationKind::replica_reduce) return replica_traffic(config, placement, bucket);
+  return {};
+}
+
+std::vector<double> hardware_durations(const StepPlan& plan, const config::Config& config,
+                                       const placement::Placement& placement, const TrafficChoices& choices,
+                                       const Hardware& hardware) {
+  Costs costs(config, placement, choices, hardware);
+  std::vector<double> durations;
+  durations.reserve(plan.operations.size());
+  for (const Operation& operation : plan.operations) durations.push_back(costs.of(operation));
+  return durations;
+}
+
+double update_ms(const config::Config& config, const placement::Placement& placement, const Hardware& hardware,
+                 int slots) {
+  // Read: gradient, master, state. Written: master, state, working copy.
+  double bytes = 4.0 * (3 + 2 * slots) + (config.compute.dtype == config::Dtype::bf16 ? 2 : 4);
+  double sharing = hardware.memory.shared ? node_ranks(config, placement.rank) : 1;
+  return transfer_ms(bytes * static_cast<double>(placement.shard_elements),
+                     hardware.memory.host_gb_per_second / sharing);
+}
+
+}  // namespace ganymede::plan

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <vector>
+
+#include "common/plan/cost/hardware.h"
+#include "common/plan/plan.h"
+#include "common/plan/traffic.h"
+
+/// How long each operation of a plan takes on a machine that is described by a few numbers.
+namespace ganymede::plan {
+
+/// Milliseconds by operation. Compute: flops by kind at peak times efficiency, but not less than reading the
+/// parameters and adding to the gradients takes. Transfers: bytes by `choices` inside the node and between nodes, one
+/// after the other, and a latency for every doubling of the group. Waits for batches and updates take no time.
+std::vector<double> hardware_durations(const StepPlan& plan, const config::Config& config,
+                                       const placement::Placement& placement, const TrafficChoices& choices,
+                                       const Hardware& hardware);
+
+/// Milliseconds that the optimizer server needs for its update of `slots` state slots, limited by host memory: between
+/// the decision of a step and the last gather of the next.
+double update_ms(const config::Config& config, const placement::Placement& placement, const Hardware& hardware,
+                 int slots);
+
+/// Bytes that a gather or a reduction sends by `choices`; none for other operations.
+Moved operation_traffic(const Operation& operation, const config::Config& config, const placement::Placement& placement,
+                        const TrafficChoices& choices);
+
+}  // namespace ganymede::plan

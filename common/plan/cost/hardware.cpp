@@ -1,0 +1,97 @@
+#include "common/plan/cost/hardware.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/text.h"
+#include "common/config/assign.h"
+#include "common/config/fields.h"
+#include "common/config/toml_reader.h"
+#include "common/os/files.h"
+
+namespace ganymede::plan {
+namespace {
+
+using config::Field;
+using config::Range;
+
+constexpr Range rate = {0, 1e12, true}, share = {0, 1, true}, delay = {0, 1e9, false}, any = {};
+
+std::vector<Field> link_fields(const std::string& section, Hardware::Link& link) {
+  return {{section + ".gb_per_second", &link.gb_per_second, rate, "of one rank, a direction"},
+          {section + ".latency_us", &link.latency_us, delay, "of one message"},
+          {section + ".shared", &link.shared, any, "the ranks of a node share it"}};
+}
+
+std::vector<Field> fields(Hardware& h) {
+  std::vector<Field> all = {
+      {"name", &h.name, any, "shown above a plan"},
+      {"compute.fp32_gflops", &h.compute.fp32_gflops, rate, "peak of matrix products of one device"},
+      {"compute.bf16_gflops", &h.compute.bf16_gflops, rate, "the same in bf16"},
+      {"compute.product_efficiency", &h.compute.product_efficiency, share, "share of it that large products reach"},
+      {"compute.expert_efficiency", &h.compute.expert_efficiency, share, "share that products of experts reach"},
+      {"compute.attention_efficiency", &h.compute.attention_efficiency, share, "share that attention reaches"},
+      {"compute.shared", &h.compute.shared, any, "the ranks of a node share one device"},
+      {"compute.operation_us", &h.compute.operation_us, delay, "fixed cost of an operation of the plan"},
+      {"memory.device_gb_per_second", &h.memory.device_gb_per_second, rate, "where the worker computes"},
+      {"memory.host_gb_per_second", &h.memory.host_gb_per_second, rate, "where master, gradients and state lie"},
+      {"memory.shared", &h.memory.shared, any, "the ranks of a node share both"},
+      {"host_link.gb_per_second", &h.host_link.gb_per_second, {0, 1e12, false}, "0: host and device memory are one"},
+      {"host_link.latency_us", &h.host_link.latency_us, delay, "of one copy"},
+  };
+  for (const Field& field : link_fields("node", h.node)) all.push_back(field);
+  for (const Field& field : link_fields("network", h.network)) all.push_back(field);
+  return all;
+}
+
+std::string read_hardware(const std::string& file) {
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) fail_usage("Hardware file {} does not exist.", file);
+  if (!std::filesystem::is_regular_file(file, error)) fail_usage("Hardware file {} is not a file.", file);
+  try {
+    return os::read_file(file);
+  } catch (const Error& e) {
+    fail_usage("Hardware file {}", e.what());
+  }
+}
+
+/// The known key that was probably meant: its name inside its section first, then the whole.
+std::string meant(const std::string& key, const std::vector<Field>& all) {
+  std::vector<std::string> keys, sections, here;
+  for (const Field& field : all) {
+    keys.push_back(field.key);
+    sections.push_back(config::section_of(field.key));
+  }
+  std::string section = nearest(config::section_of(key), sections);
+  for (const std::string& known : keys) {
+    if (config::section_of(known) == section) here.push_back(config::name_of(known));
+  }
+  std::string name = nearest(config::name_of(key), here);
+  if (!name.empty()) return section.empty() ? name : section + "." + name;
+  return nearest(key, keys);
+}
+
+[[noreturn]] void unknown(const std::string& where, const std::string& key, const std::vector<Field>& all) {
+  std::string near = meant(key, all);
+  if (near.empty()) fail_usage("{}: key '{}' is not known.", where, key);
+  fail_usage("{}: key '{}' is not known; did you mean '{}'?", where, key, near);
+}
+
+}  // namespace
+
+Hardware load_hardware(const std::string& file) {
+  Hardware hardware;
+  hardware.name = std::filesystem::path(file).stem().string();
+  std::vector<Field> all = fields(hardware);
+  for (const auto& leaf : config::read_toml(read_hardware(file), file)) {
+    std::string where = fmt::format("{}:{}", file, leaf.line);
+    auto found = std::find_if(all.begin(), all.end(), [&](const Field& f) { return f.key == leaf.key; });
+    if (found == all.end()) unknown(where, leaf.key, all);
+    config::assign(*found, leaf.value, where);
+  }
+  return hardware;
+}
+
+}  // namespace ganymede::plan

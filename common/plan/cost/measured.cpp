@@ -1,0 +1,140 @@
+#include "common/plan/cost/measured.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "common/base/error.h"
+#include "common/os/files.h"
+
+namespace ganymede::plan {
+namespace {
+
+using nlohmann::json;
+
+constexpr int format = 1;
+
+std::string bucket_name(const Operation& operation, const placement::Placement& placement) {
+  return operation.bucket < 0 ? "" : placement.buckets[operation.bucket].name;
+}
+
+/// What two operations have in common that may stand for one another: "forward of a layer with experts".
+std::string class_of(const std::string& kind, int layer, const std::string& bucket, const config::Config& config) {
+  std::string place = layer < 0                                                        ? "embedding"
+                      : layer >= config.model.layers                                   ? "head"
+                      : layer < config.model.dense_layers || config.model.experts == 0 ? "dense layer"
+                                                                                       : "layer with experts";
+  return kind + " " + place + " " + bucket.substr(bucket.rfind('.') + 1);
+}
+
+/// Means by a key.
+struct Means {
+  std::map<std::string, std::pair<double, int>> sums;
+  void add(const std::string& key, double ms) {
+    auto& [sum, count] = sums[key];
+    sum += ms;
+    ++count;
+  }
+  const double* find(const std::string& key, double& mean) const {
+    auto found = sums.find(key);
+    if (found == sums.end()) return nullptr;
+    mean = found->second.first / found->second.second;
+    return &mean;
+  }
+};
+
+std::string exact_key(const std::string& kind, int layer, const std::string& bucket, int row) {
+  return fmt::format("{} {} {} {}", kind, layer, bucket, row);
+}
+
+}  // namespace
+
+OperationMeter::OperationMeter(const StepPlan& plan)
+    : plan_(plan),
+      sum_(plan.operations.size(), 0.0),
+      least_(plan.operations.size(), std::numeric_limits<double>::infinity()),
+      collective_(plan.operations.size(), false) {}
+
+void OperationMeter::add(const std::vector<Span>& spans) {
+  GANYMEDE_CHECK(spans.size() == sum_.size(), "{} spans of a plan of {} operations", spans.size(), sum_.size());
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    double ms = std::max(0.0, spans[i].end_ms - spans[i].start_ms - spans[i].outside.words_ms);
+    sum_[i] += ms;
+    least_[i] = std::min(least_[i], ms);
+    if (spans[i].outside.collectives_ms > 0) collective_[i] = true;
+  }
+  ++steps_;
+}
+
+std::vector<double> OperationMeter::durations() const {
+  std::vector<double> durations(sum_.size(), 0.0);
+  for (std::size_t i = 0; i < sum_.size() && steps_ > 0; ++i)
+    durations[i] = collective_[i] ? least_[i] : sum_[i] / steps_;
+  return durations;
+}
+
+std::string OperationMeter::json(const placement::Placement& placement) const {
+  std::vector<double> ms = durations();
+  nlohmann::ordered_json object = {
+      {"format", format}, {"rank", placement.rank}, {"ranks", placement.world}, {"steps", steps_}};
+  object["operations"] = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < ms.size(); ++i) {
+    const Operation& o = plan_.operations[i];
+    object["operations"].push_back({{"kind", name(o.kind)},
+                                    {"layer", o.layer},
+                                    {"bucket", bucket_name(o, placement)},
+                                    {"row", o.row},
+                                    {"ms", ms[i]}});
+  }
+  return object.dump(1) + "\n";
+}
+
+MeasuredOperations::MeasuredOperations(const std::string& file) : file_(file) {
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) fail_usage("Measurements {} do not exist.", file);
+  if (!std::filesystem::is_regular_file(file, error)) fail_usage("Measurements {} are not a file.", file);
+  try {
+    auto object = json::parse(os::read_file(file));
+    if (object.at("format").get<int>() != format) fail_usage("{} is of another format than {}.", file, format);
+    rank_ = object.at("rank").get<int>();
+    ranks_ = object.at("ranks").get<int>();
+    steps_ = object.at("steps").get<int>();
+    for (const auto& o : object.at("operations")) {
+      entries_.push_back({o.at("kind").get<std::string>(), o.at("bucket").get<std::string>(), o.at("layer").get<int>(),
+                          o.at("row").get<int>(), o.at("ms").get<double>()});
+      if (!std::isfinite(entries_.back().ms) || entries_.back().ms < 0) {
+        fail_usage("{}: the duration of operation {} is {} ms.", file, entries_.size() - 1, entries_.back().ms);
+      }
+    }
+  } catch (const json::exception& e) {
+    fail_usage("{} is not a file of measured operations ({}): a run with check.measure_operations = true writes one.",
+               file, e.what());
+  }
+}
+
+std::vector<double> MeasuredOperations::durations(const StepPlan& plan, const config::Config& config,
+                                                  const placement::Placement& placement) const {
+  Means exact, alike, kinds;
+  for (const Entry& e : entries_) {
+    exact.add(exact_key(e.kind, e.layer, e.bucket, e.row), e.ms);
+    alike.add(class_of(e.kind, e.layer, e.bucket, config), e.ms);
+    kinds.add(e.kind, e.ms);
+  }
+  std::vector<double> durations;
+  for (const Operation& o : plan.operations) {
+    std::string kind = name(o.kind), bucket = bucket_name(o, placement);
+    double ms = 0;
+    if (!exact.find(exact_key(kind, o.layer, bucket, o.row), ms) &&
+        !alike.find(class_of(kind, o.layer, bucket, config), ms) && !kinds.find(kind, ms)) {
+      fail_usage("{} has no duration of `{}`: measure a run of this recipe with check.measure_operations = true.",
+                 file_, kind);
+    }
+    durations.push_back(ms);
+  }
+  return durations;
+}
+
+}  // namespace ganymede::plan

@@ -1,0 +1,188 @@
+#include "common/plan/traffic.h"
+
+#include <algorithm>
+
+#include "common/base/error.h"
+#include "common/plan/plan.h"
+#include "common/wire/bucket_form.h"
+
+namespace ganymede::plan {
+namespace {
+
+using model_spec::BucketKind;
+
+/// The members of a bucket's group, seen from this rank's node.
+struct Neighbours {
+  std::vector<int> here;     // members of this node: indices in the group, ascending
+  std::vector<int> foreign;  // all others
+  std::vector<int> turn;     // by member: its place among the members of its own node
+  int nodes = 0;             // that have members
+  int place = 0;             // of this rank among `here`
+
+  Neighbours(const config::Config& config, const placement::Bucket& bucket) {
+    int mine = node_of(config, bucket.group[bucket.index_in_group]), last = -1;
+    for (int i = 0; i < static_cast<int>(bucket.group.size()); ++i) {
+      int node = node_of(config, bucket.group[i]);
+      turn.push_back(node == last ? turn.back() + 1 : 0);  // ranks of a node are consecutive
+      nodes += node == last ? 0 : 1;
+      last = node;
+      (node == mine ? here : foreign).push_back(i);
+    }
+    place = turn[bucket.index_in_group];
+  }
+
+  /// Whether this rank stands in its node for a member of any node: brings its shard in, or sums for it.
+  bool stands_for(int member) const { return turn[member] % static_cast<int>(here.size()) == place; }
+};
+
+config::ParameterWire gather_wire(const placement::Bucket& bucket, const TrafficChoices& choices) {
+  return bucket.kind == BucketKind::experts ? choices.expert_gather : choices.dense_gather;
+}
+
+GradientExchange gradient_exchange(const placement::Bucket& bucket, const TrafficChoices& choices) {
+  return bucket.kind == BucketKind::experts ? choices.expert_gradients : choices.dense_gradients;
+}
+
+/// Whether a bucket's parameters are still there when its backward begins.
+bool stays(const config::Config& config, const placement::Bucket& bucket, const TrafficChoices& choices) {
+  if (in_place(bucket)) return true;
+  if (bucket.kind == BucketKind::embed) return choices.reuse_embedding;
+  bool last = bucket.kind == BucketKind::head || bucket.layer == config.model.layers - 1;
+  return last && choices.keep_last;
+}
+
+Moved backward_gather(const config::Config& config, const placement::Placement& placement,
+                      const placement::Bucket& bucket, const TrafficChoices& choices) {
+  if (stays(config, bucket, choices)) return {};
+  bool local = choices.dense_reshard == Reshard::node && bucket.kind != BucketKind::experts;
+  return local ? regather_in_node_traffic(config, placement, bucket, choices)
+               : gather_traffic(config, placement, bucket, choices);
+}
+
+void add(std::vector<TrafficLine>& lines, BucketKind kind, const std::string& operation, const std::string& wire,
+         const Moved& moved) {
+  for (TrafficLine& line : lines) {
+    if (line.kind == kind && line.operation == operation) {
+      line.moved += moved;
+      return;
+    }
+  }
+  lines.push_back({kind, operation, wire, moved});
+}
+
+}  // namespace
+
+TrafficChoices choices_of(const config::Config& config) {
+  auto exchange = [](config::GradientWire wire) {
+    switch (wire) {
+      case config::GradientWire::fp32_all_to_all:
+        return GradientExchange::fp32_all_to_all;
+    }
+    impossible(__FILE__, __LINE__, "unknown format of gradients");
+  };
+  TrafficChoices choices;
+  choices.dense_gather = config.wire.dense_gather;
+  choices.expert_gather = config.wire.expert_gather;
+  choices.dense_gradients = exchange(config.wire.dense_gradients);
+  choices.expert_gradients = exchange(config.wire.expert_gradients);
+  return choices;
+}
+
+int node_of(const config::Config& config, int rank) {
+  return config.topology.ranks_per_node == 0 ? 0 : rank / config.topology.ranks_per_node;
+}
+
+int node_ranks(const config::Config& config, int rank) {
+  int per_node = config.topology.ranks_per_node, ranks = config.parallel.ranks;
+  return per_node == 0 ? ranks : std::min(per_node, ranks - node_of(config, rank) * per_node);
+}
+
+Moved gather_traffic(const config::Config& config, const placement::Placement& placement,
+                     const placement::Bucket& bucket, const TrafficChoices& choices) {
+  if (in_place(bucket)) return {};
+  Neighbours around(config, bucket);
+  wire::BucketForm form(bucket, placement.parameters, gather_wire(bucket, choices));
+  std::int64_t mine = form.shard_bytes();
+  auto peers = static_cast<std::int64_t>(around.here.size()) - 1;
+  if (!choices.once_a_node) return {mine * peers, mine * static_cast<std::int64_t>(around.foreign.size())};
+  Moved moved = regather_in_node_traffic(config, placement, bucket, choices);
+  moved.between = mine * (around.nodes - 1);
+  return moved;
+}
+
+Moved regather_in_node_traffic(const config::Config& config, const placement::Placement& placement,
+                               const placement::Bucket& bucket, const TrafficChoices& choices) {
+  if (in_place(bucket)) return {};
+  Neighbours around(config, bucket);
+  wire::BucketForm form(bucket, placement.parameters, gather_wire(bucket, choices));
+  std::size_t held = 0;  // what this rank gives to its node: its own shard and those that it brings in
+  for (std::size_t member = 0; member < bucket.group.size(); ++member) {
+    if (around.stands_for(static_cast<int>(member))) held += form.cut()[member + 1] - form.cut()[member];
+  }
+  return {static_cast<std::int64_t>(held * (around.here.size() - 1)), 0};
+}
+
+Moved reduce_traffic(const config::Config& config, const placement::Placement&, const placement::Bucket& bucket,
+                     const TrafficChoices& choices) {
+  if (in_place(bucket)) return {};
+  Neighbours around(config, bucket);
+  GradientExchange exchange = gradient_exchange(bucket, choices);
+  std::int64_t element = exchange == GradientExchange::bf16_all_to_all ? 2 : 4;
+  auto bytes = [&](int member) { return (bucket.cut[member + 1] - bucket.cut[member]) * element; };
+  Moved moved;
+  for (int member : around.here) moved.inside += member == bucket.index_in_group ? 0 : bytes(member);
+  for (int member : around.foreign) {
+    bool sums_for_it = exchange != GradientExchange::fp32_reduce_scatter || around.stands_for(member);
+    (sums_for_it ? moved.between : moved.inside) += bytes(member);
+  }
+  return moved;
+}
+
+Moved replica_traffic(const config::Config& config, const placement::Placement& placement,
+                      const placement::Bucket& bucket) {
+  auto slice = [&](int replica) { return (bucket.slice[replica + 1] - bucket.slice[replica]) * 4; };
+  Moved moved;
+  for (int replica = 0; replica < placement.replicas; ++replica) {
+    if (replica == placement.replica) continue;
+    // A part of its slice goes to each; the sum of the own slice comes back to each.
+    std::int64_t bytes = slice(replica) + slice(placement.replica);
+    bool here = node_of(config, placement.replica_ranks[replica]) == node_of(config, placement.rank);
+    (here ? moved.inside : moved.between) += bytes;
+  }
+  return moved;
+}
+
+std::vector<TrafficLine> step_traffic(const config::Config& config, const placement::Placement& placement,
+                                      const TrafficChoices& choices) {
+  std::vector<TrafficLine> lines;
+  for (const placement::Bucket& bucket : placement.buckets) {
+    const char* wire = wire::name(gather_wire(bucket, choices));
+    add(lines, bucket.kind, "gather, forward", wire, gather_traffic(config, placement, bucket, choices));
+    add(lines, bucket.kind, "gather, backward", wire, backward_gather(config, placement, bucket, choices));
+    add(lines, bucket.kind, "reduce", name(gradient_exchange(bucket, choices)),
+        reduce_traffic(config, placement, bucket, choices));
+    if (placement.replicas == 1) continue;
+    add(lines, bucket.kind, "replica_reduce", "fp32", replica_traffic(config, placement, bucket));
+  }
+  return lines;
+}
+
+Moved total(const std::vector<TrafficLine>& lines, const std::string& operation) {
+  Moved sum;
+  for (const TrafficLine& line : lines) {
+    if (line.operation == operation) sum += line.moved;
+  }
+  return sum;
+}
+
+const char* name(GradientExchange exchange) {
+  constexpr const char* names[] = {"fp32_reduce_scatter", "fp32_all_to_all", "bf16_all_to_all"};
+  return names[static_cast<std::size_t>(exchange)];
+}
+
+const char* name(model_spec::BucketKind kind) {
+  constexpr const char* names[] = {"embed", "dense", "experts", "head"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+}  // namespace ganymede::plan
