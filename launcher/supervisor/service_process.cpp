@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <chrono>
+#include <utility>
 
 #include "common/base/log.h"
 
@@ -14,7 +15,7 @@ double now_seconds() {
 
 ServiceProcess::ServiceProcess(boost::asio::io_context& io, ServiceId id, os::Command command,
                                RestartPolicy restarts_of, Ended ended)
-    : policy(restarts_of),
+    : policy(std::move(restarts_of)),
       io_(io),
       id_(id),
       command_(std::move(command)),
