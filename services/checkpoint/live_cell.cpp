@@ -44,10 +44,10 @@ void read_chunk(const LiveCell& cell, std::uint64_t step, int chunk, std::span<f
 
 namespace {
 
-/// Gaps between parameters are not stored; the writer need not save them either.
-void mark_gaps(const LiveCell& cell, std::uint64_t step) {
+/// What is not stored, the writer need not save either.
+void mark_others(const LiveCell& cell, std::uint64_t step) {
   for (std::size_t chunk = 0; chunk < cell.placement->chunks.size(); ++chunk) {
-    if (cell.placement->chunks[chunk].parameter < 0) os::store_and_wake(cell.read_marks[chunk], step);
+    if (!is_stored(*cell.placement, cell.placement->chunks[chunk])) os::store_and_wake(cell.read_marks[chunk], step);
   }
 }
 
@@ -55,7 +55,7 @@ void mark_gaps(const LiveCell& cell, std::uint64_t step) {
 
 bool read_snapshot(const LiveCell& cell, std::uint64_t step, const std::vector<PlannedValue>& plan, PartWriter& writer,
                    const std::function<bool()>& go_on) {
-  mark_gaps(cell, step);
+  mark_others(cell, step);
   std::size_t slots = 1 + cell.state.size();
   std::vector<float*> outputs(slots);
   for (const PlannedValue& planned : plan) {

@@ -16,10 +16,14 @@ int layer_of(const placement::Bucket& bucket) {
 
 }  // namespace
 
+bool is_stored(const placement::Placement& placement, const placement::Chunk& chunk) {
+  return chunk.parameter >= 0 && chunk.replica == placement.replica;
+}
+
 std::vector<PlannedValue> plan_values(const placement::Placement& placement, std::int64_t most_elements) {
   std::vector<int> order;
   for (std::size_t index = 0; index < placement.chunks.size(); ++index) {
-    if (placement.chunks[index].parameter >= 0) order.push_back(static_cast<int>(index));  // gaps are not stored
+    if (is_stored(placement, placement.chunks[index])) order.push_back(static_cast<int>(index));
   }
   auto key = [&](int index) {
     const placement::Chunk& chunk = placement.chunks[index];

@@ -14,6 +14,10 @@ struct PlannedValue {
   std::vector<int> chunks;  // indices in Placement::chunks, in element order
 };
 
+/// Whether a chunk is in this rank's part of a checkpoint: gaps are not stored, and of what several replicas hold each
+/// stores its slice.
+bool is_stored(const placement::Placement& placement, const placement::Chunk& chunk);
+
 /// All values of a rank's part, at most `most_elements` each (but at least one chunk). Layer after layer, as the
 /// update goes, so that the reader keeps ahead of it; inside a layer by name, so that keys ascend and files are few.
 std::vector<PlannedValue> plan_values(const placement::Placement& placement, std::int64_t most_elements);

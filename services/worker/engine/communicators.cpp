@@ -17,11 +17,11 @@ std::uint64_t sent(const Communicator* communicator) {
   return bytes;
 }
 
-/// The ranks that share this rank's expert buckets, if they are several and not the whole world.
+/// The ranks that share this rank's expert buckets, if they are several and not the whole shard group.
 std::vector<int> expert_sharers(const placement::Placement& placement) {
   for (const placement::Bucket& bucket : placement.buckets) {
     if (bucket.kind != model_spec::BucketKind::experts) continue;
-    bool own_group = bucket.group.size() > 1 && static_cast<int>(bucket.group.size()) < placement.world;
+    bool own_group = bucket.group.size() > 1 && static_cast<int>(bucket.group.size()) < placement.shard_group;
     return own_group ? bucket.group : std::vector<int>{};
   }
   return {};
@@ -31,41 +31,42 @@ std::vector<int> expert_sharers(const placement::Placement& placement) {
 
 Communicators::Communicators(const placement::Placement& placement, double timeout_seconds,
                              const MakeCommunicator& make)
-    : world_(static_cast<std::size_t>(placement.world)) {
-  auto form = [&](const std::string& name, const std::vector<int>& ranks) {
-    return make({name, ranks, placement.rank, timeout_seconds});
+    : shard_group_(static_cast<std::size_t>(placement.shard_group)) {
+  auto form = [&](const std::string& name, int group, const std::vector<int>& ranks) {
+    return make({fmt::format("{}.{}", name, group), ranks, placement.rank, timeout_seconds});
   };
-  std::vector<int> everyone(world_);
+  std::vector<int> everyone(static_cast<std::size_t>(placement.world));
   std::iota(everyone.begin(), everyone.end(), 0);
-  control_ = form("control", everyone);
-  gather_ = form("gather", everyone);
-  reduce_ = form("reduce", everyone);
+  control_ = make({"control", everyone, placement.rank, timeout_seconds});
+  if (shard_group_ > 1) {
+    gather_ = form("gather", placement.replica, placement.shard_ranks);
+    reduce_ = form("reduce", placement.replica, placement.shard_ranks);
+  }
+  if (placement.replicas > 1) replicas_ = form("replicas", placement.shard_index, placement.replica_ranks);
   if (std::vector<int> sharers = expert_sharers(placement); !sharers.empty()) {
-    expert_gather_ = form(fmt::format("gather.experts.{}", placement.expert_place), sharers);
-    expert_reduce_ = form(fmt::format("reduce.experts.{}", placement.expert_place), sharers);
+    expert_gather_ = form("gather.experts", sharers.front(), sharers);
+    expert_reduce_ = form("reduce.experts", sharers.front(), sharers);
   }
-  if (placement.expert_group > 1) {
-    exchange_ = form(fmt::format("exchange.{}", placement.expert_ranks.front()), placement.expert_ranks);
-  }
+  if (placement.expert_group > 1) exchange_ = form("exchange", placement.expert_ranks.front(), placement.expert_ranks);
 }
 
 Communicator& Communicators::gather(const placement::Bucket& bucket) {
-  return bucket.group.size() == world_ ? *gather_ : *expert_gather_;
+  return bucket.group.size() == shard_group_ ? *gather_ : *expert_gather_;
 }
 
 Communicator& Communicators::reduce(const placement::Bucket& bucket) {
-  return bucket.group.size() == world_ ? *reduce_ : *expert_reduce_;
+  return bucket.group.size() == shard_group_ ? *reduce_ : *expert_reduce_;
 }
 
 void Communicators::abort() {
-  for (auto* one : {&control_, &gather_, &reduce_, &expert_gather_, &expert_reduce_, &exchange_}) {
+  for (auto* one : {&control_, &gather_, &reduce_, &replicas_, &expert_gather_, &expert_reduce_, &exchange_}) {
     if (*one) (*one)->abort();
   }
 }
 
 Communicators::Moved Communicators::moved() const {
   return {sent(gather_.get()) + sent(expert_gather_.get()), sent(reduce_.get()) + sent(expert_reduce_.get()),
-          sent(exchange_.get()), sent(control_.get())};
+          sent(replicas_.get()), sent(exchange_.get()), sent(control_.get())};
 }
 
 }  // namespace ganymede::worker

@@ -21,6 +21,8 @@ class Communicators {
   /// For a bucket that is shared by several ranks.
   collectives::Communicator& gather(const placement::Bucket& bucket);
   collectives::Communicator& reduce(const placement::Bucket& bucket);
+  /// Of the ranks that hold the same shard, by replica; there must be several.
+  collectives::Communicator& replicas() { return *replicas_; }
   /// Of the expert group; nothing when this rank is alone in it.
   collectives::Communicator* exchange() { return exchange_.get(); }
 
@@ -28,17 +30,21 @@ class Communicators {
   void abort();
 
   struct Moved {
-    std::uint64_t gather = 0, reduce = 0, dispatch = 0, control = 0;  // bytes that left this rank so far
+    // Bytes that left this rank so far.
+    std::uint64_t gather = 0, reduce = 0, replica_reduce = 0, dispatch = 0, control = 0;
     Moved since(const Moved& before) const {
-      return {gather - before.gather, reduce - before.reduce, dispatch - before.dispatch, control - before.control};
+      return {gather - before.gather, reduce - before.reduce, replica_reduce - before.replica_reduce,
+              dispatch - before.dispatch, control - before.control};
     }
   };
   Moved moved() const;
 
  private:
-  std::size_t world_;
-  std::unique_ptr<collectives::Communicator> control_, gather_, reduce_;
-  std::unique_ptr<collectives::Communicator> expert_gather_, expert_reduce_;  // of expert buckets, if not the world's
+  std::size_t shard_group_;
+  std::unique_ptr<collectives::Communicator> control_;                        // of the world
+  std::unique_ptr<collectives::Communicator> gather_, reduce_;                // of the shard group, if it is several
+  std::unique_ptr<collectives::Communicator> replicas_;                       // if there are several
+  std::unique_ptr<collectives::Communicator> expert_gather_, expert_reduce_;  // of expert buckets, if not all of it
   std::unique_ptr<collectives::Communicator> exchange_;
 };
 

@@ -22,7 +22,7 @@ double sum_of_squares(std::span<const float> row) {
 
 void add_squares(const placement::Placement& placement, int bucket, std::span<const float> gradients, ExactSum& sum) {
   for (const placement::OwnedRange& range : placement.owned) {
-    if (range.bucket != bucket) continue;
+    if (range.bucket != bucket || range.replica != placement.replica) continue;
     const model_spec::ParameterSpec& parameter = placement.parameters[range.parameter];
     if (parameter.update == model_spec::UpdateKind::selection_bias) continue;
     auto length = static_cast<std::size_t>(parameter.row_elements());
