@@ -12,6 +12,7 @@ enum class Dtype { fp32, bf16 };
 enum class Recompute { full };
 enum class Schedule { constant, cosine };
 enum class Router { sigmoid };
+enum class ParameterWire { fp32, bf16, fp8 };
 enum class GradientWire { fp32_all_to_all };
 
 struct Run {
@@ -100,7 +101,8 @@ struct Offload {
 };
 
 struct Wire {
-  Dtype gather = Dtype::fp32;  // format of parameters on the wire and of the working copy
+  ParameterWire dense_gather = ParameterWire::fp32;   // format on the wire and of the working copy; never fp8
+  ParameterWire expert_gather = ParameterWire::fp32;  // the same of experts
   GradientWire dense_gradients = GradientWire::fp32_all_to_all;
   GradientWire expert_gradients = GradientWire::fp32_all_to_all;
 };

@@ -116,12 +116,17 @@ void check_steps(const Config& c, const Origin& origin) {
              o.decay_steps > 0 ? "optimizer.decay_steps" : "run.steps");
 }
 
-/// Parameters are computed with as they are gathered.
+/// Parameters are computed with as they are gathered; only fp8 is decoded, into either compute type.
 void check_formats(const Config& c, const Origin& origin) {
-  if (c.compute.dtype == c.wire.gather) return;
-  auto name = [](Dtype dtype) { return dtype == Dtype::bf16 ? "bf16" : "fp32"; };
-  fail_usage("{}: key 'wire.gather' is \"{}\", but compute.dtype is \"{}\"; they have to be the same.",
-             origin("wire.gather"), name(c.wire.gather), name(c.compute.dtype));
+  bool bf16 = c.compute.dtype == Dtype::bf16;
+  auto check = [&](const std::string& key, ParameterWire wire, const char* or_else) {
+    if (wire == ParameterWire::fp8 || (wire == ParameterWire::bf16) == bf16) return;
+    const char *computed = bf16 ? "bf16" : "fp32", *gathered = bf16 ? "fp32" : "bf16";
+    fail_usage("{}: key '{}' is \"{}\", but compute.dtype is \"{}\"; they have to be the same{}.", origin(key), key,
+               gathered, computed, or_else);
+  };
+  check("wire.dense_gather", c.wire.dense_gather, "");
+  check("wire.expert_gather", c.wire.expert_gather, ", or this one \"fp8\"");
 }
 
 void check_names(const Config& c, const Origin& origin) {

@@ -111,7 +111,10 @@ std::vector<Field> compute_fields(Config& c) {
       {"compute.deterministic", &c.compute.deterministic, any, "the same bits in every run"},
       {"compute.loss_chunk", &c.compute.loss_chunk, from(1, 1 << 24), "tokens whose logits are held at once"},
       {"offload.fraction", &c.offload.fraction, share, "of saved layer inputs, kept in host memory (the arena)"},
-      {"wire.gather", format(c.wire.gather), any, "format of parameters on the wire and of the working copy"},
+      {"wire.dense_gather", choice(c.wire.dense_gather, {"fp32", "bf16"}), any,
+       "format of dense parameters on the wire and of their working copy: that of compute.dtype"},
+      {"wire.expert_gather", choice(c.wire.expert_gather, {"fp32", "bf16", "fp8"}), any,
+       "the same of experts: that of compute.dtype, or fp8 (E4M3 in blocks of 128) with either"},
       {"wire.dense_gradients", gradients(c.wire.dense_gradients), any, "how gradients of dense parameters are summed"},
       {"wire.expert_gradients", gradients(c.wire.expert_gradients), any, "how gradients of experts are summed"},
   };

@@ -64,6 +64,10 @@ void Draft::set(const std::string& key, const Value& value, const std::string& w
     return;
   }
   if (has_section(key)) fail_usage("{}: '{}' is a section with keys of its own, not a key.", where, key);
+  if (key == "wire.gather") {
+    fail_usage("{}: key 'wire.gather' is not known; 'wire.dense_gather' and 'wire.expert_gather' have replaced it.",
+               where);
+  }
   std::string near = meant(key);
   if (near.empty()) fail_usage("{}: key '{}' is not known.", where, key);
   fail_usage("{}: key '{}' is not known; did you mean '{}'?", where, key, near);

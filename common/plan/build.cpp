@@ -215,11 +215,7 @@ std::int64_t hidden_bytes(const config::Config& config) {
 }
 
 StepPlan build(const config::Config& config, const placement::Placement& placement, PlanKind kind) {
-  if (config.compute.dtype != config.wire.gather) {
-    fail_usage(
-        "compute.dtype and wire.gather differ; parameters are computed with as they are gathered: set both to fp32 or "
-        "both to bf16");
-  }
+  require_one_format(config);
   Builder builder(config, placement);
   if (kind == PlanKind::validate) {
     int rows = (config.validation.rows + placement.world - 1) / placement.world;
@@ -232,6 +228,20 @@ StepPlan build(const config::Config& config, const placement::Placement& placeme
     return builder.finish();
   }
   Passes passes(builder, placement::rows_of(config, placement.rank).count);
+namespace {
+
+void require_one_format(const config::Config& config) {
+  using config::ParameterWire;
+  ParameterWire computed = config.compute.dtype == config::Dtype::bf16 ? ParameterWire::bf16 : ParameterWire::fp32;
+  bool experts_fit = config.wire.expert_gather == computed || config.wire.expert_gather == ParameterWire::fp8;
+  if (config.wire.dense_gather == computed && experts_fit) return;
+  fail_usage(
+      "compute.dtype differs from wire.dense_gather or wire.expert_gather; parameters are computed with as they are "
+      "gathered: set all to fp32 or all to bf16, wire.expert_gather to fp8 if you like");
+}
+
+}  // namespace
+
   forward_pass(builder, passes, true);
   backward_pass(builder, passes);
   finish_train(builder);

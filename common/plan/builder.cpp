@@ -29,12 +29,11 @@ Builder::Builder(const config::Config& config, const placement::Placement& place
                 : bucket.kind == model_spec::BucketKind::head ? layers
                                                               : bucket.layer;
     buckets_[static_cast<std::size_t>(layer) + 1].push_back(static_cast<int>(i));
+    forms_.emplace_back(bucket, placement.parameters, wire::wire_of(config, bucket.kind));
   }
 }
 
 const std::vector<int>& Builder::buckets_of(int layer) const { return buckets_[static_cast<std::size_t>(layer) + 1]; }
-
-std::string Builder::wire() const { return config.wire.gather == config::Dtype::bf16 ? "bf16" : "fp32"; }
 
 void Builder::read_parameters(Operation& operation, int layer) {
   for (int b : buckets_of(layer)) {
@@ -62,21 +61,33 @@ void Builder::write_gradients(Operation& operation, int layer) {
 }
 
 void Builder::gather(int layer) {
-  std::int64_t element = config.wire.gather == config::Dtype::bf16 ? 2 : 4;
-  for (int b : buckets_of(layer)) {
-    const placement::Bucket& bucket = placement.buckets[b];
-    if (in_place(bucket) && live_[b].gathered >= 0) continue;  // still where it was
-    Operation operation{.kind = OperationKind::gather, .lane = Lane::gather, .bucket = b, .layer = layer};
-    live_[b].parameters = -1;
-    if (!in_place(bucket)) {
-      operation.wire = wire();
-      operation.bytes = bucket.shard_elements() * element * static_cast<std::int64_t>(bucket.group.size() - 1);
-      live_[b].parameters =
-          new_buffer(BufferKind::parameters, "parameters " + bucket.name, bucket.elements * element, b, layer, -1);
-      operation.takes.push_back(live_[b].parameters);
-    }
-    live_[b].gathered = add(std::move(operation));
+  for (int b : buckets_of(layer)) gather_bucket(b, layer);
+}
+
+/// A shared bucket crosses the wire, in fp8 into a buffer of its own; an fp8 bucket is decoded wherever it lies.
+void Builder::gather_bucket(int b, int layer) {
+  const placement::Bucket& bucket = placement.buckets[b];
+  const wire::BucketForm& form = forms_[static_cast<std::size_t>(b)];
+  bool shared = !in_place(bucket), encoded = form.wire() == config::ParameterWire::fp8;
+  if (!shared && !encoded && live_[b].gathered >= 0) return;  // still where it was
+  Operation operation{.kind = OperationKind::gather, .lane = Lane::gather, .bucket = b, .layer = layer};
+  live_[b].parameters = -1;
+  if (shared || encoded) {
+    std::int64_t element = config.compute.dtype == config::Dtype::bf16 ? 2 : 4;
+    live_[b].parameters =
+        new_buffer(BufferKind::parameters, "parameters " + bucket.name, bucket.elements * element, b, layer, -1);
+    operation.takes.push_back(live_[b].parameters);
   }
+  if (shared) {
+    operation.wire = wire::name(form.wire());
+    operation.bytes = form.shard_bytes() * static_cast<std::int64_t>(bucket.group.size() - 1);
+  }
+  if (shared && encoded) {
+    int exchange = new_buffer(BufferKind::exchange, "encoded " + bucket.name, form.bytes(), b, layer, -1);
+    operation.takes.push_back(exchange);
+    operation.frees.push_back(exchange);
+  }
+  live_[b].gathered = add(std::move(operation));
 }
 
 void Builder::release(int layer) {

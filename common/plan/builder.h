@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/plan/plan.h"
+#include "common/wire/bucket_form.h"
 
 /// The growing plan: operations in order, and the buffers that are alive at its end.
 namespace ganymede::plan {
@@ -18,7 +19,7 @@ class Builder {
 
   /// Operations that make the bucket's parameters, or its gradients, what they now are.
   struct Live {
-    int parameters = -1;  // buffer; -1 when in place or not gathered
+    int parameters = -1;  // buffer; -1 when read in place or not gathered
     int gathered = -1;    // operation
     int gradients = -1;   // buffer; -1 when in place or none yet
     int written = -1;     // last operation that wrote gradients
@@ -26,7 +27,6 @@ class Builder {
   Live& live(int bucket) { return live_[bucket]; }
 
   const std::vector<int>& buckets_of(int layer) const;  // -1 embedding, `layers` head
-  std::string wire() const;
   /// Lets the operation read the parameters of a layer's buckets.
   void read_parameters(Operation& operation, int layer);
   /// Lets it write the gradients of a layer's buckets, taking their buffers on first use.
@@ -46,7 +46,12 @@ class Builder {
   std::vector<int> norms;  // operations that the vote waits for
 
  private:
+  void gather_bucket(int bucket, int layer);
+  /// Sum over the replicas of what this rank's shard was reduced to; the operation.
+  int replica_reduce(int bucket, int layer);
+
   StepPlan plan_;
+  std::vector<wire::BucketForm> forms_;  // of each bucket's parameters
   std::vector<Live> live_;
   std::vector<std::vector<int>> buckets_;  // by layer + 1
 };

@@ -54,7 +54,7 @@ struct Operation {
   int layer = -1;            // model layer; -1 embedding, layers.size() head
   std::int64_t bytes = 0;    // moved by this rank
   int row = -1;              // row of this rank that it computes; -1: not of one row
-  std::string wire{};        // "fp32", "bf16"; empty where nothing crosses a wire
+  std::string wire{};        // "fp32", "bf16", "fp8"; empty where nothing crosses a wire
   std::vector<int> takes{};  // buffers that come to life with it
   std::vector<int> frees{};  // buffers whose life ends when it is complete
   std::vector<int> uses{};   // buffers that it reads or writes besides those
@@ -74,8 +74,8 @@ struct StepPlan {
 
 enum class PlanKind { train, validate };
 
-/// Whether a rank holds the bucket whole: then its parameters are read from the segment `working` and its gradients
-/// are written to the segment `gradients` in place, without a buffer or a copy.
+/// Whether a rank holds the bucket whole: then its gradients are written to the segment `gradients` in place, and its
+/// parameters are read from the segment `working`, unless they are fp8 there, without a buffer or a copy.
 bool in_place(const placement::Bucket& bucket);
 
 /// Layers whose saved inputs lie in the arena: the first ceil(offload.fraction · layers).

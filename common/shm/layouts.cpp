@@ -4,15 +4,12 @@
 
 #include "common/model_spec/model_spec.h"
 #include "common/step_protocol/control_block.h"
+#include "common/wire/bucket_form.h"
 
 namespace ganymede::shm {
 namespace {
 
 using Shape = std::vector<std::int64_t>;
-
-ElementType element_type(config::Dtype dtype) {
-  return dtype == config::Dtype::bf16 ? ElementType::bf16 : ElementType::f32;
-}
 
 Entry entry(const std::string& name, ElementType type, Shape shape) { return {name, type, std::move(shape), 0}; }
 
@@ -54,7 +51,7 @@ Layout gradients_layout(const placement::Placement& placement) {
 }
 
 Layout working_layout(const config::Config& config, const placement::Placement& placement) {
-  return one_array("working", element_type(config.wire.gather), placement.shard_elements);
+  return one_array("working", ElementType::u8, wire::working_form(config, placement).bytes);
 }
 
 Layout state_layout(const placement::Placement& placement, const std::vector<std::string>& slots, int epoch) {

@@ -34,7 +34,7 @@ Layout control_layout(const config::Config& config, const placement::Placement& 
 Layout master_layout(const placement::Placement& placement);
 /// "gradients": entry `values` (f32 [shard_elements]).
 Layout gradients_layout(const placement::Placement& placement);
-/// "working": entry `values` (dtype of wire.gather [shard_elements]).
+/// "working": entry `values` (u8 [bytes]): the shard of each bucket in its format; wire::working_form says where.
 Layout working_layout(const config::Config& config, const placement::Placement& placement);
 /// "state.<epoch>": entry per state slot of the optimizer (f32 [shard_elements]) and `redo`
 /// (f32 [1 + slots][chunk_elements]: new values of one chunk of the master, then of every state slot).

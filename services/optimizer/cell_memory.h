@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "common/config/config.h"
 #include "common/step_protocol/control_block.h"
+#include "common/wire/bucket_form.h"
 
 namespace ganymede::optimizer {
 
@@ -14,14 +14,14 @@ namespace ganymede::optimizer {
 /// whoever makes it keeps the memory alive.
 struct CellMemory {
   step_protocol::ControlBlock* control = nullptr;
-  std::span<step_protocol::Word> working_copy_ready;  // [buckets]
-  std::span<const std::int64_t> expert_counts;        // [MoE layers · experts], of the decided record
-  std::span<const float> gradients;                   // [shard_elements]
-  std::span<float> master;                            // [shard_elements]
-  std::vector<std::span<float>> state;                // per slot [shard_elements]
-  std::span<float> redo;                              // [1 + slots][chunk_elements]: master, then state
-  std::span<std::byte> working;                       // [shard_elements] of working_dtype
-  config::Dtype working_dtype = config::Dtype::fp32;
+  std::span<step_protocol::Word> working_copy_ready;       // [buckets]
+  std::span<const std::int64_t> expert_counts;             // [MoE layers · experts], of the decided record
+  std::span<const float> gradients;                        // [shard_elements]
+  std::span<float> master;                                 // [shard_elements]
+  std::vector<std::span<float>> state;                     // per slot [shard_elements]
+  std::span<float> redo;                                   // [1 + slots][chunk_elements]: master, then state
+  std::span<std::byte> working;                            // [working_form.bytes]
+  wire::WorkingForm working_form;                          // which bucket lies there where, and in which format
   std::span<step_protocol::Word> read_marks, image_flags;  // [chunks]
   std::span<float> images;                                 // [side slots][1 + slots][chunk_elements]
 };

@@ -98,16 +98,31 @@ void ChunkUpdate::compute_bias(const placement::Chunk& chunk) {
                         {redo(0), static_cast<std::size_t>(chunk.count)});
 }
 
-void ChunkUpdate::copy(const placement::Chunk& chunk) {
+void ChunkUpdate::copy(const placement::Chunk& chunk, std::uint64_t step) {
+  bool blocks = by_blocks(memory_, chunk.bucket);
   std::size_t slots = by_plugin(chunk) ? memory_.state.size() : 0;  // a selection bias has no state
   team_.run([&](int index) {
     auto [from, to] = part_of(chunk.count, index, team_.size());
     std::int64_t at = chunk.shard_offset + from, count = to - from;
     std::copy_n(redo(0) + from, count, memory_.master.data() + at);
     for (std::size_t i = 0; i < slots; i++) std::copy_n(redo(1 + i) + from, count, memory_.state[i].data() + at);
-    publish({redo(0) + from, static_cast<std::size_t>(count)}, memory_.working, at, memory_.working_dtype);
+    if (blocks) return;
+    publish(memory_, placement_.buckets[chunk.bucket], chunk.bucket, at,
+            {redo(0) + from, static_cast<std::size_t>(count)});
     finish_publishing();
   });
+  if (blocks) publish_chunk_blocks(chunk, step);
+}
+
+/// When all of the chunk is in the master: a block may begin in the part of another thread, or in the chunk before.
+void ChunkUpdate::publish_chunk_blocks(const placement::Chunk& chunk, std::uint64_t step) {
+  std::vector<wire::NonFinite> found(static_cast<std::size_t>(team_.size()));
+  team_.run([&](int index) {
+    auto [from, to] = part_of(chunk.count, index, team_.size());
+    found[static_cast<std::size_t>(index)] =
+        publish_blocks(memory_, placement_.buckets[chunk.bucket], chunk.bucket, chunk.shard_offset + from, to - from);
+  });
+  for (const wire::NonFinite& one : found) refuse_non_finite(placement_, one, step);
 }
 
 }  // namespace ganymede::optimizer

@@ -21,11 +21,13 @@ class ChunkUpdate {
 
   /// Throws Error when the plugin reports that it cannot compute the update.
   void compute(const placement::Chunk& chunk, const step_protocol::DecisionRecord& record);
-  void copy(const placement::Chunk& chunk);
+  /// Throws Error when a new value is not finite and the working copy's format cannot carry it.
+  void copy(const placement::Chunk& chunk, std::uint64_t step);
 
  private:
   bool by_plugin(const placement::Chunk& chunk) const;
   void compute_bias(const placement::Chunk& chunk);
+  void publish_chunk_blocks(const placement::Chunk& chunk, std::uint64_t step);
   int compute_part(const placement::Chunk& chunk, const GanymedeStep& step, std::int64_t from, std::int64_t to) const;
   float* redo(std::size_t slot) const;
 

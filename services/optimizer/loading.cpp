@@ -37,7 +37,16 @@ void fill_initial(const placement::Placement& placement, std::uint64_t seed, con
 }
 
 void publish_all(const placement::Placement& placement, std::uint64_t step, const CellMemory& memory) {
-  publish(memory.master, memory.working, 0, memory.working_dtype);
+  for (std::size_t i = 0; i < placement.buckets.size(); i++) {
+    const placement::Bucket& bucket = placement.buckets[i];
+    auto index = static_cast<int>(i);
+    std::int64_t first = bucket.shard_offset, count = bucket.shard_elements();
+    if (by_blocks(memory, index)) {
+      refuse_non_finite(placement, publish_blocks(memory, bucket, index, first, count), step);
+    } else {
+      publish(memory, bucket, index, first, memory.master.subspan(first, count));
+    }
+  }
   finish_publishing();
   for (std::size_t i = 0; i < placement.buckets.size(); i++) os::store_and_wake(memory.working_copy_ready[i], step);
 }

@@ -64,7 +64,7 @@ CellMemory attach(service::Context& context) {
   for (const std::string& slot : context.slots()) memory.state.push_back(state.span<float>(slot));
   memory.redo = state.span<float>("redo");
   memory.working = context.segment("working").span<std::byte>("values");
-  memory.working_dtype = context.config().wire.gather;
+  memory.working_form = wire::working_form(context.config(), context.placement());
   memory.read_marks = side.span<Word>("read_marks");
   memory.image_flags = side.span<Word>("image_flags");
   memory.images = side.span<float>("images");

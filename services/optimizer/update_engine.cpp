@@ -107,7 +107,7 @@ bool UpdateEngine::perform(const Action& action) {
     case UpdateActionKind::copy:
       if (!changes(action)) return true;
       if (!images_.protect(static_cast<std::int64_t>(action.chunk), options_.finishing)) return false;
-      update_.copy(placement_.chunks[action.chunk]);
+      update_.copy(placement_.chunks[action.chunk], action.step);
       return true;
     case UpdateActionKind::count:
       count(action);

@@ -12,7 +12,7 @@ constexpr const char* head_name = "lm_head.weight";
 }  // namespace
 
 Bindings::Bindings(const Workbench& bench, const plan::StepPlan& plan)
-    : bench_(bench), plan_(plan), type_(scalar_type(bench.config.wire.gather)) {
+    : bench_(bench), plan_(plan), type_(scalar_type(bench.config.compute.dtype)) {
   for (std::size_t b = 0; b < bench.placement.buckets.size(); ++b) {
     const placement::Bucket& bucket = bench.placement.buckets[b];
     std::vector<Gap> gaps;
@@ -38,13 +38,9 @@ at::Tensor Bindings::view(const plan::Operation& operation, const std::string& n
   const placement::Bucket& bucket = bench_.placement.buckets[place.bucket];
   std::int64_t element = gradient ? 4 : at::elementSize(type_);
   std::byte* base = nullptr;
-  if (plan::in_place(bucket)) {
-    base = gradient ? reinterpret_cast<std::byte*>(bench_.cell.gradients.data()) : bench_.cell.working.data();
-    base += bucket.shard_offset * element;
-  } else {
-    int buffer = find_buffer(plan_, operation, gradient ? plan::BufferKind::gradients : plan::BufferKind::parameters,
-                             place.bucket, -1);
-    if (buffer < 0) return {};
+  int buffer = find_buffer(plan_, operation, gradient ? plan::BufferKind::gradients : plan::BufferKind::parameters,
+                           place.bucket, -1);
+  if (buffer >= 0) {
     base = bench_.pool + plan_.buffers[buffer].offset;
   }
   return at::from_blob(base + place.offset * element, place.parameter->shape, gradient ? at::kFloat : type_);
@@ -79,6 +75,12 @@ at::Tensor Bindings::embed_gradient(const plan::Operation& operation) const {
 at::Tensor Bindings::hidden(int buffer) const {
   return at::from_blob(bench_.pool + plan_.buffers[buffer].offset,
                        {bench_.config.data.seq_len, bench_.config.model.hidden},
+  } else if (!plan::in_place(bucket)) {
+    return {};
+  } else if (gradient) {
+    base = reinterpret_cast<std::byte*>(bench_.cell.gradients.data() + bucket.shard_offset);
+  } else {
+    base = bench_.cell.working.data() + bench_.cell.working_form.offset[place.bucket];
                        scalar_type(bench_.config.compute.dtype));
 }
 

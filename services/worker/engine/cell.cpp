@@ -53,6 +53,7 @@ Cell map_cell(service::Context& context) {
   Cell cell;
   cell.control = context.control();
   cell.working = context.segment("working").span<std::byte>("values");
+  cell.working_form = wire::working_form(config, context.placement());
   cell.gradients = context.segment("gradients").span<float>("values");
   cell.arena = context.segment("arena").span<std::byte>("values");
   cell.train = map_batches(batches, "", placement::rows_of(config, context.rank()).count, config.data.seq_len);

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "common/service/service.h"
+#include "common/wire/bucket_form.h"
 #include "services/worker/model/tensors.h"
 
 /// The memory of one cell as the worker sees it.
@@ -28,8 +29,9 @@ struct Batches {
 
 struct Cell {
   service::Control control;
-  std::span<std::byte> working;  // the rank's shard of the working copy, in the type of wire.gather
-  std::span<float> gradients;    // [shard_elements]
+  std::span<std::byte> working;    // the rank's shards of the working copy
+  wire::WorkingForm working_form;  // where they lie in it, and in which format
+  std::span<float> gradients;      // [shard_elements]
   std::span<std::byte> arena;
   Batches train;
   Batches validation;  // one slot

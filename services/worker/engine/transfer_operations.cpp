@@ -29,14 +29,29 @@ void TransferOperations::gather(const Operation& operation) {
   bench_.surroundings.wait(
       WaitKind::update, bench_.cell.control.working_copy_ready[operation.bucket],
       [wanted](std::uint64_t value) { return value == wanted; }, "the working copy of a bucket");
-  if (plan::in_place(bucket)) return;
-  auto element = static_cast<std::size_t>(at::elementSize(scalar_type(bench_.config.wire.gather)));
-  std::vector<std::size_t> offsets;
-  for (std::int64_t cut : bucket.cut) offsets.push_back(static_cast<std::size_t>(cut) * element);
-  std::byte* all = place(find_buffer(plan_, operation, BufferKind::parameters, operation.bucket, -1));
-  auto mine = bench_.cell.working.subspan(static_cast<std::size_t>(bucket.shard_offset) * element,
-                                          static_cast<std::size_t>(bucket.shard_elements()) * element);
-  bench_.surroundings.wait(bench_.communicators.gather(bucket).all_gather(mine, {all, offsets.back()}, offsets));
+  const wire::BucketForm& form = bench_.cell.working_form.buckets[operation.bucket];
+  bool encoded = form.wire() == config::ParameterWire::fp8;
+  auto mine = bench_.cell.working.subspan(static_cast<std::size_t>(bench_.cell.working_form.offset[operation.bucket]),
+                                          static_cast<std::size_t>(form.shard_bytes()));
+  const std::byte* whole = mine.data();
+  if (!plan::in_place(bucket)) {
+    BufferKind into = encoded ? BufferKind::exchange : BufferKind::parameters;
+    std::byte* all = place(find_buffer(plan_, operation, into, operation.bucket, -1));
+    bench_.surroundings.wait(
+        bench_.communicators.gather(bucket).all_gather(mine, {all, form.cut().back()}, form.cut()));
+    whole = all;
+  }
+  if (encoded) decode(operation, form, whole);
+}
+
+void TransferOperations::decode(const Operation& operation, const wire::BucketForm& form, const std::byte* whole) {
+  std::int64_t elements = bench_.placement.buckets[operation.bucket].elements;
+  std::byte* flat = place(find_buffer(plan_, operation, BufferKind::parameters, operation.bucket, -1));
+  if (bench_.config.compute.dtype == config::Dtype::bf16) {
+    form.decode(0, elements, whole, reinterpret_cast<std::uint16_t*>(flat));
+  } else {
+    form.decode(0, elements, whole, reinterpret_cast<float*>(flat));
+  }
 }
 
 void sum_in_order(std::span<const float> parts, std::span<float> sum) {

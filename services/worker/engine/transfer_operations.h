@@ -12,8 +12,13 @@ class TransferOperations {
   void install(OperationTable& table);
 
  private:
-  /// Waits for the working copy of the bucket, then brings it whole into its buffer.
+  /// Waits for the working copy of the bucket, then brings it whole into its buffer, decoded where it is fp8.
   void gather(const plan::Operation& operation);
+  /// A whole bucket from fp8 into the buffer of its parameters, in the compute type.
+  void decode(const plan::Operation& operation, const wire::BucketForm& form, const std::byte* whole);
+  /// Sum over the replicas, in their order, of this rank's shard in the segment `gradients`, in place: each sums its
+  /// slice, then all have all, with the same bits.
+  void replica_reduce(const plan::Operation& operation);
   /// Sum over the bucket's ranks of this rank's shard, in rank order, into the segment `gradients`.
   void reduce(const plan::Operation& operation);
   void copy_to_arena(const plan::Operation& operation);

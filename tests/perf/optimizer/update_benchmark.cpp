@@ -17,7 +17,8 @@ namespace {
 
 /// One dense matrix of about `millions` × 2^20 parameters, and the memory of its cell.
 struct LargeCell {
-  LargeCell(int millions, config::Dtype wire) {
+  LargeCell(int millions, config::ParameterWire wire) {
+    config.wire.dense_gather = wire;
     config.model.layers = 1;
     config.model.experts = 0;
     config.model.hidden = 1024;
@@ -28,12 +29,13 @@ struct LargeCell {
     master.resize(elements);
     first.resize(elements);
     second.resize(elements);
-    working.resize(elements * (wire == config::Dtype::bf16 ? 2 : 4));
+    wire::WorkingForm form = wire::working_form(config, placement);
+    working.resize(static_cast<std::size_t>(form.bytes));
     redo.resize(3 * placement::chunk_elements);
     ready = std::vector<step_protocol::Word>(placement.buckets.size());
     marks = std::vector<step_protocol::Word>(placement.chunks.size());
     flags = std::vector<step_protocol::Word>(placement.chunks.size());
-    memory = {&control, ready, {}, gradients, master, {first, second}, redo, working, wire, marks, flags, {}};
+    memory = {&control, ready, {}, gradients, master, {first, second}, redo, working, form, marks, flags, {}};
   }
 
   void decide() {
@@ -58,7 +60,7 @@ struct LargeCell {
   CellMemory memory;
 };
 
-void apply_step(benchmark::State& state, config::Dtype wire) {
+void apply_step(benchmark::State& state, config::ParameterWire wire) {
   LargeCell cell(static_cast<int>(state.range(0)), wire);
   Plugin plugin = load_plugin(GANYMEDE_BINARY_DIR "/plugins/adamw.so");
   EngineOptions options;
@@ -74,8 +76,8 @@ void apply_step(benchmark::State& state, config::Dtype wire) {
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(cell.master.size()));
 }
 
-void step_fp32(benchmark::State& state) { apply_step(state, config::Dtype::fp32); }
-void step_bf16(benchmark::State& state) { apply_step(state, config::Dtype::bf16); }
+void step_fp32(benchmark::State& state) { apply_step(state, config::ParameterWire::fp32); }
+void step_bf16(benchmark::State& state) { apply_step(state, config::ParameterWire::bf16); }
 
 /// Four arrays read and four written, 32 bytes an element: the traffic of a step with an fp32 working copy.
 void copy_loop(benchmark::State& state) {
@@ -91,7 +93,7 @@ void copy_loop(benchmark::State& state) {
 }
 
 void initial_values(benchmark::State& state) {
-  LargeCell cell(static_cast<int>(state.range(0)), config::Dtype::fp32);
+  LargeCell cell(static_cast<int>(state.range(0)), config::ParameterWire::fp32);
   for (auto _ : state) fill_initial(cell.placement, 1, cell.memory);
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(cell.master.size()));
 }

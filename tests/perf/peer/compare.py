@@ -20,7 +20,7 @@ recipe = here.parents[2] / "configs" / "recipes" / "small.toml"
 def ganymede(build, run, dtype, steps):
     shutil.rmtree(run, ignore_errors=True)
     settings = ["validation.every_steps=0", 'sample.prompt=""', "checkpoint.every_steps=0", f"compute.dtype={dtype}",
-                f"wire.gather={dtype}"]
+                f"wire.dense_gather={dtype}", f"wire.expert_gather={dtype}"]
     command = [build / "ganymede", "train", recipe, "--run", run, "--steps", str(steps)]
     for setting in settings:
         command += ["--set", setting]

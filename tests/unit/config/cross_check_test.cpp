@@ -56,7 +56,17 @@ TEST_F(CrossCheck, KeysThatDoNotGoTogetherAreNamed) {
        "recipe.toml:1: key 'model.expert_ffn' is 5; times model.hidden = 8 it has to be a multiple of 16: the nearest "
        "that fits is 4."},
       {"compute.dtype = \"bf16\"",
-       "recipe.toml: key 'wire.gather' is \"fp32\", but compute.dtype is \"bf16\"; they have to be the same."},
+       "recipe.toml: key 'wire.dense_gather' is \"fp32\", but compute.dtype is \"bf16\"; they have to be the same."},
+      {"compute.dtype = \"bf16\"\nwire.dense_gather = \"bf16\"",
+       "recipe.toml: key 'wire.expert_gather' is \"fp32\", but compute.dtype is \"bf16\"; they have to be the same, or "
+       "this one \"fp8\"."},
+      {"wire.expert_gather = \"bf16\"",
+       "recipe.toml:1: key 'wire.expert_gather' is \"bf16\", but compute.dtype is \"fp32\"; they have to be the same, "
+       "or this one \"fp8\"."},
+      {"wire.dense_gather = \"fp8\"",
+       "recipe.toml:1: key 'wire.dense_gather' is \"fp8\", but has to be one of \"fp32\", \"bf16\"."},
+      {"wire.gather = \"bf16\"",
+       "recipe.toml:1: key 'wire.gather' is not known; 'wire.dense_gather' and 'wire.expert_gather' have replaced it."},
       {"data.tokenizer = \"train:lots\"",
        "recipe.toml:1: key 'data.tokenizer' is \"train:lots\"; after 'train:' comes the size of the vocabulary, 300 to "
        "1000000."},

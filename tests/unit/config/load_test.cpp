@@ -37,7 +37,8 @@ TEST_F(Load, SettingsTakeTextWithAndWithoutQuotes) {
   EXPECT_EQ(text("say \"hi\"\n\t\\"), "say \"hi\"\n\t\\");
   EXPECT_EQ(text(""), "");
   EXPECT_EQ(text("ä # no comment"), "ä # no comment");
-  EXPECT_EQ(load_text("", {"wire.gather=\"bf16\"", "compute.dtype=bf16"}).compute.dtype, Dtype::bf16);
+  EXPECT_EQ(load_text("", {"wire.dense_gather=\"bf16\"", "wire.expert_gather=fp8", "compute.dtype=bf16"}).compute.dtype,
+            Dtype::bf16);
   EXPECT_EQ(load_text("", {"optimizer.schedule=\"constant\""}).optimizer.schedule, Schedule::constant);
   EXPECT_EQ(load_text("", {"data.sources=[\"a\", \"b c\"]"}).data.sources, (std::vector<std::string>{"a", "b c"}));
 }
@@ -54,7 +55,9 @@ TEST_F(Effective, ReadsBackWithTheSameBits) {
     c.run.steps = static_cast<std::int64_t>(random() % 1'000'000'000'000) + 10;
     for (auto n = random() % 20; n > 0; --n) c.sample.prompt += static_cast<char>(1 + random() % 127);
     c.data.sources = {c.sample.prompt, "", "ü\"\\\n"};
-    c.compute.dtype = c.wire.gather = random() % 2 ? Dtype::fp32 : Dtype::bf16;
+    c.compute.dtype = random() % 2 ? Dtype::fp32 : Dtype::bf16;
+    c.wire.dense_gather = c.compute.dtype == Dtype::bf16 ? ParameterWire::bf16 : ParameterWire::fp32;
+    c.wire.expert_gather = random() % 2 ? c.wire.dense_gather : ParameterWire::fp8;
     c.model.sinks = random() % 2;
     std::string text = effective(c);
     Config back = load_text(text);
@@ -65,6 +68,8 @@ TEST_F(Effective, ReadsBackWithTheSameBits) {
     ASSERT_EQ(back.run.seed, c.run.seed);
     ASSERT_EQ(back.data.sources, c.data.sources);
     ASSERT_EQ(back.compute.dtype, c.compute.dtype);
+    ASSERT_EQ(back.wire.dense_gather, c.wire.dense_gather);
+    ASSERT_EQ(back.wire.expert_gather, c.wire.expert_gather);
   }
 }
 

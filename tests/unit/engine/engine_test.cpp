@@ -29,7 +29,8 @@ TEST(Engine, LearnsTextThatCanBeLearned) {
 
 TEST(Engine, LearnsInBfloat16) {
   config::Config config = world(2);
-  config.compute.dtype = config.wire.gather = config::Dtype::bf16;
+  config.compute.dtype = config::Dtype::bf16;
+  config.wire.dense_gather = config.wire.expert_gather = config::ParameterWire::bf16;
   std::vector<double> losses = TestWorld(config).losses(30);
   EXPECT_NEAR(losses[0], std::log(32.0), 0.1);
   EXPECT_LT(losses.back(), 0.8 * losses.front());

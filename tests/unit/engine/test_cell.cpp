@@ -12,6 +12,8 @@
 #include "common/os/fd.h"
 #include "common/os/futex.h"
 #include "common/shm/layouts.h"
+#include "common/wire/bf16.h"
+#include "common/wire/bucket_form.h"
 
 namespace ganymede::worker {
 
@@ -121,15 +123,18 @@ void TestCell::serve_validation() {
 }
 
 void TestCell::publish_working_copy(std::uint64_t step) {
-  auto working = segment("working").span<std::byte>("values");
-  if (config_.wire.gather == config::Dtype::fp32) {
-    std::memcpy(working.data(), master().data(), working.size());
-  } else {
-    auto* out = reinterpret_cast<std::uint16_t*>(working.data());
-    for (std::size_t i = 0; i < master().size(); ++i) {
-      std::uint32_t bits;
-      std::memcpy(&bits, &master()[i], 4);
-      out[i] = static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+  wire::WorkingForm form = wire::working_form(config_, placement_);
+  for (std::size_t b = 0; b < form.buckets.size(); ++b) {
+    const placement::Bucket& bucket = placement_.buckets[b];
+    std::byte* to = segment("working").span<std::byte>("values").data() + form.offset[b];
+    auto values = master().subspan(static_cast<std::size_t>(bucket.shard_offset),
+                                   static_cast<std::size_t>(bucket.shard_elements()));
+    if (form.buckets[b].wire() == config::ParameterWire::fp32) {
+      std::memcpy(to, values.data(), values.size_bytes());
+    } else if (form.buckets[b].wire() == config::ParameterWire::bf16) {
+      wire::encode_bf16(values, reinterpret_cast<std::uint16_t*>(to));
+    } else {
+      form.buckets[b].encode(bucket.shard_begin(), bucket.shard_begin() + bucket.shard_elements(), values.data(), to);
     }
   }
   for (auto& word : control_.working_copy_ready) os::store_and_wake(word, step);

@@ -15,7 +15,7 @@ const Plugin& adamw() {
   return plugin;
 }
 
-config::Config Cell::small_config(config::Dtype wire) {
+config::Config Cell::small_config(config::ParameterWire wire) {
   config::Config config;
   config.model.hidden = 48;
   config.model.vocabulary = 500;  // the embedding takes two chunks
@@ -23,7 +23,8 @@ config::Config Cell::small_config(config::Dtype wire) {
   config.model.heads = 3;  // vectors shorter than the alignment: gaps
   config.model.kv_heads_sliding = 1;
   config.model.experts = 4;
-  config.wire.gather = wire;
+  config.wire.expert_gather = wire;
+  config.wire.dense_gather = wire == config::ParameterWire::fp8 ? config::ParameterWire::bf16 : wire;
   return config;
 }
 
@@ -40,10 +41,10 @@ Cell::Cell(const config::Config& settings, int side_slots, int rank)
   state_.assign(adamw_slots, std::vector<float>(elements));
   redo_.resize((1 + adamw_slots) * placement::chunk_elements);
   images_.resize(side_slots * (1 + adamw_slots) * placement::chunk_elements);
-  working_.resize(elements * (settings.wire.gather == config::Dtype::bf16 ? 2 : 4));
+  wire::WorkingForm form = wire::working_form(settings, placement);
+  working_.resize(static_cast<std::size_t>(form.bytes));
   counts_.resize(settings.model.experts);
-  memory = {control_.get(),       ready_, counts_, gradients_, master_, {}, redo_, working_,
-            settings.wire.gather, marks_, flags_,  images_};
+  memory = {control_.get(), ready_, counts_, gradients_, master_, {}, redo_, working_, form, marks_, flags_, images_};
   for (auto& slot : state_) memory.state.emplace_back(slot);
   fill_initial(placement, settings.run.seed, memory);
   publish_all(placement, 0, memory);

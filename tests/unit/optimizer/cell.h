@@ -26,7 +26,7 @@ struct Values {
 /// One cell of a small model in plain memory, with a worker that decides steps from keyed random gradients.
 class Cell {
  public:
-  static config::Config small_config(config::Dtype wire = config::Dtype::fp32);
+  static config::Config small_config(config::ParameterWire wire = config::ParameterWire::fp32);
 
   explicit Cell(const config::Config& config, int side_slots = 6, int rank = 0);
 

@@ -9,6 +9,7 @@
 
 #include "common/base/error.h"
 #include "common/base/random.h"
+#include "services/optimizer/loading.h"
 #include "tests/unit/optimizer/cell.h"
 
 namespace ganymede::optimizer {
@@ -50,7 +51,8 @@ TEST(UpdateEngine, AppliesAStepAndPublishesIt) {
 }
 
 TEST(UpdateEngine, EngineThatDiesAtEveryBoundaryReachesTheSameBits) {
-  for (config::Dtype wire : {config::Dtype::fp32, config::Dtype::bf16}) {
+  for (config::ParameterWire wire :
+       {config::ParameterWire::fp32, config::ParameterWire::bf16, config::ParameterWire::fp8}) {
     auto expected = undisturbed(Cell::small_config(wire), 3);
     Cell cell(Cell::small_config(wire));
     for (int step = 0; step < 3; step++) {
@@ -157,14 +159,60 @@ TEST(UpdateEngine, SkippedStepChangesNothingAndIsPublished) {
 }
 
 TEST(UpdateEngine, SeveralThreadsGiveTheBitsOfOne) {
-  auto expected = undisturbed(Cell::small_config(config::Dtype::bf16), 2);
-  Cell cell(Cell::small_config(config::Dtype::bf16));
-  UpdateEngine engine = cell.engine(3);
-  for (int step = 0; step < 2; step++) {
-    cell.decide();
-    Cell::finish(engine);
-    EXPECT_TRUE(cell.values() == expected[step]);
+  for (config::ParameterWire wire : {config::ParameterWire::bf16, config::ParameterWire::fp8}) {
+    auto expected = undisturbed(Cell::small_config(wire), 2);
+    Cell cell(Cell::small_config(wire));
+    UpdateEngine engine = cell.engine(3);
+    for (int step = 0; step < 2; step++) {
+      cell.decide();
+      Cell::finish(engine);
+      EXPECT_TRUE(cell.values() == expected[step]);
+    }
   }
+}
+
+/// Rows of 72 elements: two blocks, and chunks that end within a row and within a block.
+config::Config rows_across_chunks() {
+  config::Config config = Cell::small_config(config::ParameterWire::fp8);
+  config.model.hidden = 72;
+  config.model.expert_ffn = 264;
+  return config;
+}
+
+TEST(UpdateEngine, EncodesABlockOnceAllItsValuesAreNew) {
+  config::Config config = rows_across_chunks();
+  Cell cell(config);
+  auto cut_within_row = [&](const placement::Chunk& chunk) {
+    bool experts = cell.placement.buckets[chunk.bucket].kind == model_spec::BucketKind::experts;
+    return experts && chunk.parameter >= 0 &&
+           (chunk.first + chunk.count) % cell.placement.parameters[chunk.parameter].row_elements() % 128 != 0;
+  };
+  ASSERT_TRUE(std::any_of(cell.placement.chunks.begin(), cell.placement.chunks.end(), cut_within_row));
+  cell.decide();
+  cell.finish_with_deaths([](const step_protocol::UpdateAction&) {});
+  std::vector<std::byte> published(cell.memory.working.begin(), cell.memory.working.end());
+  std::fill(cell.memory.working.begin(), cell.memory.working.end(), std::byte{0});
+  publish_all(cell.placement, 1, cell.memory);
+  EXPECT_TRUE(std::equal(published.begin(), published.end(), cell.memory.working.begin()));
+}
+
+TEST(UpdateEngine, ValueThatFp8CannotCarryEndsTheRunWithTheParametersName) {
+  Cell cell(rows_across_chunks());
+  auto range = std::find_if(cell.placement.owned.begin(), cell.placement.owned.end(), [&](const auto& owned) {
+    return cell.placement.parameters[owned.parameter].name == "model.layers.1.mlp.experts.2.down_proj.weight";
+  });
+  ASSERT_NE(range, cell.placement.owned.end());
+  UpdateEngine engine = cell.engine();
+  cell.memory.master[range->shard_offset + 3 * 264 + 7] = std::numeric_limits<float>::infinity();
+  cell.decide();
+  try {
+    Cell::finish(engine);
+    ADD_FAILURE() << "went on";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("parameter model.layers.1.mlp.experts.2.down_proj.weight is not "
+                                                 "finite after step 1 at row 3, column 7 (1 such values"));
+  }
+  EXPECT_EQ(cell.committed(), 0u);
 }
 
 TEST(UpdateEngine, RanksTogetherGiveTheBitsOfOneRank) {

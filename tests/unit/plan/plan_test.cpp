@@ -270,7 +270,7 @@ TEST(StepPlan, ComputeAndWireOfDifferentTypesAreRefused) {
     FAIL() << "not refused";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ExitCode::usage);
-    EXPECT_NE(std::string(e.what()).find("wire.gather"), std::string::npos);
+    EXPECT_NE(std::string(e.what()).find("wire.dense_gather"), std::string::npos);
   }
 }
 

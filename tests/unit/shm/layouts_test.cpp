@@ -6,6 +6,7 @@
 
 #include "common/plan/plan.h"
 #include "common/step_protocol/control_block.h"
+#include "common/wire/bucket_form.h"
 #include "tests/unit/shm/memory.h"
 
 namespace ganymede::shm {
@@ -66,8 +67,12 @@ TEST(Layouts, WorkingCopyHasTheFormatOfTheWire) {
   config::Config config = two_ranks();
   placement::Placement placement = placement::build(config, 0);
   EXPECT_EQ(working_layout(config, placement).entry("values").bytes(), 4u * placement.shard_elements);
-  config.wire.gather = config::Dtype::bf16;
+  config.wire.dense_gather = config.wire.expert_gather = config::ParameterWire::bf16;
   EXPECT_EQ(working_layout(config, placement).entry("values").bytes(), 2u * placement.shard_elements);
+  config.wire.expert_gather = config::ParameterWire::fp8;
+  EXPECT_EQ(working_layout(config, placement).entry("values").bytes(),
+            static_cast<std::uint64_t>(wire::working_form(config, placement).bytes));
+  EXPECT_LT(working_layout(config, placement).entry("values").bytes(), 2u * placement.shard_elements);
 }
 
 TEST(Layouts, ArenaHoldsOneSlotForEveryRowOfEveryOffloadedLayer) {
