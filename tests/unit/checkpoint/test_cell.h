@@ -27,10 +27,11 @@ inline const int test_folders_in_memory = [] {
 inline const std::vector<std::string> test_slots = {"first_moment", "second_moment"};
 
 /// A small model whose rows nothing divides and whose vectors leave gaps.
-inline config::Config test_config(int ranks, int expert_group) {
+inline config::Config test_config(int ranks, int expert_group, int replicas = 1) {
   config::Config config;
   config.parallel.ranks = ranks;
   config.parallel.expert_group = expert_group;
+  config.parallel.replicas = replicas;
   config.model.hidden = 48;
   config.model.vocabulary = 1031;
   config.model.layers = 11;  // "layers.10" sorts before "layers.2"

@@ -20,15 +20,15 @@ Verification verify_newest(const std::string& folder) {
 }
 
 struct Worlds {
-  int ranks, expert_group, new_ranks, new_expert_group;
+  int ranks, expert_group, new_ranks, new_expert_group, replicas = 1, new_replicas = 1;
 };
 class EveryWorld : public testing::TestWithParam<Worlds> {};
 
 TEST_P(EveryWorld, CheckpointOfOneWorldIsReadByAnother) {
   test::TemporaryFolder folder;
-  auto [ranks, group, new_ranks, new_group] = GetParam();
-  TestWorld(test_config(ranks, group), folder.path()).checkpoint(7);
-  TestWorld other(test_config(new_ranks, new_group), folder.path());
+  Worlds worlds = GetParam();
+  TestWorld(test_config(worlds.ranks, worlds.expert_group, worlds.replicas), folder.path()).checkpoint(7);
+  TestWorld other(test_config(worlds.new_ranks, worlds.new_expert_group, worlds.new_replicas), folder.path());
   other.load(7);
   for (auto& cell : other.cells) {
     EXPECT_EQ(cell->wrong_elements(7), 0) << "rank " << cell->rank();
@@ -38,14 +38,16 @@ TEST_P(EveryWorld, CheckpointOfOneWorldIsReadByAnother) {
 
 INSTANTIATE_TEST_SUITE_P(Pairs, EveryWorld,
                          testing::Values(Worlds{1, 1, 1, 1}, Worlds{1, 1, 4, 2}, Worlds{2, 1, 3, 1}, Worlds{3, 1, 2, 2},
-                                         Worlds{4, 4, 1, 1}, Worlds{4, 2, 4, 1}, Worlds{2, 2, 2, 1},
-                                         Worlds{4, 1, 2, 2}));
+                                         Worlds{4, 4, 1, 1}, Worlds{4, 2, 4, 1}, Worlds{2, 2, 2, 1}, Worlds{4, 1, 2, 2},
+                                         Worlds{4, 1, 3, 1, 4, 1}, Worlds{1, 1, 4, 2, 1, 2}, Worlds{4, 2, 6, 1, 2, 3}));
 
 TEST(Verify, HashDependsOnTheStateAloneAndNotOnTheWorld) {
   std::set<std::string> hashes;
-  for (auto [ranks, group] : {std::pair{1, 1}, {2, 1}, {2, 2}, {3, 1}, {4, 2}, {4, 4}}) {
+  using World = std::tuple<int, int, int>;
+  for (auto [ranks, group, replicas] :
+       {World{1, 1, 1}, {2, 1, 1}, {2, 2, 1}, {3, 1, 1}, {4, 2, 1}, {4, 4, 1}, {4, 1, 2}, {4, 1, 4}, {4, 2, 2}}) {
     test::TemporaryFolder folder;
-    TestWorld(test_config(ranks, group), folder.path()).checkpoint(7);
+    TestWorld(test_config(ranks, group, replicas), folder.path()).checkpoint(7);
     Verification result = verify_newest(folder.path());
     EXPECT_THAT(result.damage, testing::IsEmpty());
     EXPECT_EQ(result.parts, ranks);
@@ -55,6 +57,19 @@ TEST(Verify, HashDependsOnTheStateAloneAndNotOnTheWorld) {
   test::TemporaryFolder folder;
   TestWorld(test_config(2, 1), folder.path()).checkpoint(8);
   EXPECT_FALSE(hashes.contains(verify_newest(folder.path()).hash));
+}
+
+TEST(Checkpoint, ReplicasWritePartsOfTheSameSizeThatTogetherAreOneModel) {
+  auto bytes = [](int ranks, int replicas) {
+    test::TemporaryFolder folder;
+    TestWorld(test_config(ranks, 1, replicas), folder.path()).checkpoint(7);
+    CheckpointView view = open_checkpoint(folder.path(), 0);
+    std::vector<double> parts;
+    for (const auto& part : view.manifest().parts) parts.push_back(static_cast<double>(part.bytes));
+    return parts;
+  };
+  double whole = bytes(1, 1)[0];
+  for (double part : bytes(4, 4)) EXPECT_NEAR(part, whole / 4, 0.1 * whole);
 }
 
 TEST(Checkpoint, NewestAreKeptAndOlderOnesGo) {
