@@ -100,6 +100,20 @@ void Builder::release(int layer) {
   }
 }
 
+/// Each replica sums its slice of the shard, and the sums go back to all.
+int Builder::replica_reduce(int b, int layer) {
+  const placement::Bucket& bucket = placement.buckets[b];
+  std::int64_t own = bucket.slice[placement.replica + 1] - bucket.slice[placement.replica];
+  Operation operation{.kind = OperationKind::replica_reduce, .lane = Lane::reduce, .bucket = b, .layer = layer};
+  operation.wire = "fp32";
+  operation.bytes = (bucket.shard_elements() - own + own * (placement.replicas - 1)) * 4;
+  int exchange =
+      new_buffer(BufferKind::exchange, "replicas " + bucket.name, own * placement.replicas * 4, b, layer, -1);
+  operation.takes.push_back(exchange);
+  operation.frees.push_back(exchange);
+  return add(std::move(operation));
+}
+
 void Builder::reduce(int layer) {
   for (int b : buckets_of(layer)) {
     const placement::Bucket& bucket = placement.buckets[b];
@@ -114,6 +128,7 @@ void Builder::reduce(int layer) {
       reduce.frees = {live_[b].gradients, reduce.takes.back()};
     }
     int reduced = add(std::move(reduce));
+    if (placement.replicas > 1) reduced = replica_reduce(b, layer);
     Operation store{.kind = OperationKind::store_gradients, .lane = Lane::host, .bucket = b, .layer = layer};
     store.after.push_back(reduced);
     add(std::move(store));

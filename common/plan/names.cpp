@@ -8,9 +8,9 @@ namespace {
 
 constexpr std::array<const char*, lane_count> lane_names = {"compute", "gather",    "reduce",
                                                             "to_host", "to_device", "host"};
-constexpr std::array<const char*, 14> operation_names = {
+constexpr std::array<const char*, 15> operation_names = {
     "wait_batch", "gather", "release",         "forward",         "offload", "prefetch", "recompute",
-    "backward",   "reduce", "store_gradients", "accumulate_norm", "vote",    "decide",   "wait_update"};
+    "backward",   "reduce", "replica_reduce", "store_gradients", "accumulate_norm", "vote",    "decide",   "wait_update"};
 static_assert(operation_names.size() == static_cast<std::size_t>(OperationKind::wait_update) + 1);
 
 }  // namespace

@@ -25,6 +25,7 @@ enum class OperationKind : std::uint8_t {
   recompute,
   backward,
   reduce,
+  replica_reduce,
   store_gradients,
   accumulate_norm,
   vote,

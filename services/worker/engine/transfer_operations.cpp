@@ -14,6 +14,7 @@ using plan::OperationKind;
 void TransferOperations::install(OperationTable& table) {
   table[OperationKind::gather] = [this](const Operation& o, int) { gather(o); };
   table[OperationKind::reduce] = [this](const Operation& o, int) { reduce(o); };
+  table[OperationKind::replica_reduce] = [this](const Operation& o, int) { replica_reduce(o); };
   table[OperationKind::offload] = [this](const Operation& o, int) { copy_to_arena(o); };
   table[OperationKind::prefetch] = [this](const Operation& o, int) { copy_from_arena(o); };
 }
@@ -83,6 +84,26 @@ void TransferOperations::reduce(const Operation& operation) {
   auto elements = static_cast<std::size_t>(bucket.shard_elements());
   sum_in_order({reinterpret_cast<const float*>(parts), elements * bucket.group.size()},
                bench_.cell.gradients.subspan(static_cast<std::size_t>(bucket.shard_offset), elements));
+}
+
+void TransferOperations::replica_reduce(const Operation& operation) {
+  const placement::Bucket& bucket = bench_.placement.buckets[operation.bucket];
+  auto own = static_cast<std::size_t>(bench_.placement.replica);
+  auto within = [&](std::size_t replica) { return static_cast<std::size_t>(bucket.slice[replica] - bucket.slice[0]); };
+  std::size_t first = within(own), count = within(own + 1) - first;
+  std::vector<std::size_t> slices, parts;
+  for (std::size_t i = 0; i < bucket.slice.size(); ++i) {
+    slices.push_back(within(i) * sizeof(float));
+    parts.push_back(i * count * sizeof(float));
+  }
+  auto shard = bench_.cell.gradients.subspan(static_cast<std::size_t>(bucket.shard_offset),
+                                             static_cast<std::size_t>(bucket.shard_elements()));
+  std::byte* received = place(find_buffer(plan_, operation, BufferKind::exchange, operation.bucket, -1));
+  collectives::Communicator& replicas = bench_.communicators.replicas();
+  bench_.surroundings.wait(replicas.all_to_all(std::as_bytes(shard), slices, {received, parts.back()}, parts));
+  auto sum = shard.subspan(first, count);
+  sum_in_order({reinterpret_cast<const float*>(received), count * static_cast<std::size_t>(replicas.size())}, sum);
+  bench_.surroundings.wait(replicas.all_gather(std::as_bytes(sum), std::as_writable_bytes(shard), slices));
 }
 
 void TransferOperations::copy_to_arena(const Operation& operation) {
