@@ -6,6 +6,10 @@ namespace ganymede {
 
 using Clock = std::chrono::steady_clock;
 
+inline double seconds_since(Clock::time_point began) {
+  return std::chrono::duration<double>(Clock::now() - began).count();
+}
+
 /// A point in time after which a wait gives up. Every wait of the project takes one.
 class Deadline {
  public:

@@ -1,8 +1,8 @@
 #include "services/checkpoint/checkpoint_service.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "common/base/deadline.h"
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
@@ -21,8 +21,6 @@ namespace {
 constexpr double far_seconds = 1e8;         // an idle service waits as long as the run goes on
 constexpr double commit_look_seconds = .1;  // how often rank 0 asks whether all parts are durable
 constexpr double tidy_look_seconds = 2;     // how often the others look for manifests that are gone
-
-double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
 
 }  // namespace
 

@@ -47,7 +47,7 @@ void pack_command(const PackOptions& options, bool json) {
   Interruption interruption;
   auto begin = Clock::now();
   Meta meta = pack(options);
-  double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  double seconds = seconds_since(begin);
   if (json)
     print_json(meta, options.to);
   else

@@ -1,8 +1,8 @@
 #include "services/optimizer/loading.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "common/base/deadline.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/model_spec/model_spec.h"
@@ -14,8 +14,6 @@ namespace ganymede::optimizer {
 namespace {
 
 constexpr double restore_seconds = 3600;  // a checkpoint of a node comes from a shared file system in minutes
-
-double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
 
 bool await_restored(service::Context& context, std::uint64_t step, const CellMemory& memory) {
   log::info("waiting for the checkpoint service to restore step {}", step);

@@ -29,7 +29,7 @@ double measure_peak_flops(config::Dtype dtype) {
   for (int round = 0; round < rounds; ++round) {
     Clock::time_point begin = Clock::now();
     at::mm_out(out, a, b);
-    double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    double seconds = seconds_since(begin);
     best = std::max(best, 2.0 * side * side * side / seconds);
   }
   return best;
