@@ -15,14 +15,14 @@ namespace {
 using config::ParameterWire;
 using Bytes = std::vector<std::byte>;
 
-/// Rows of 136 and 24 elements: tail blocks, and gaps behind some parameters.
+/// Rows of 136 and 21 elements: tail blocks, rows of no whole words, parameters that begin anywhere, and gaps.
 config::Config with_experts(int ranks, ParameterWire wire = ParameterWire::fp8) {
   config::Config config;
   config.model.layers = 2;
   config.model.dense_layers = 1;
   config.model.hidden = 136;
   config.model.experts = 6;
-  config.model.expert_ffn = 22;
+  config.model.expert_ffn = 21;
   config.parallel.ranks = ranks;
   config.data.rows_per_step = ranks;
   config.wire.expert_gather = wire;
@@ -134,7 +134,7 @@ TEST(BucketForm, PlainFormatsAreTheFlatArray) {
 
 TEST(BucketForm, TakesAByteAValueAndAScaleABlock) {
   Held held(1, 0);
-  std::int64_t expert = 22 * (2 * 4 + 136) * 2 + 136 * (4 + 24);  // gate and up: rows of 136; down: rows of 22
+  std::int64_t expert = 21 * (2 * 4 + 136) * 2 + 136 * (4 + 24);  // gate and up: rows of 136; down: rows of 21
   EXPECT_EQ(held.form.bytes(), 6 * expert);
 }
 

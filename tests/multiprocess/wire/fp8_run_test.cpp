@@ -1,0 +1,69 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cmath>
+
+#include "tests/support/training_run.h"
+
+/// Whole runs that gather their experts in fp8.
+namespace ganymede::test {
+namespace {
+
+std::vector<std::string> settings(int ranks, int steps, std::vector<std::string> more) {
+  more.insert(more.end(), {"parallel.ranks=" + std::to_string(ranks), "run.steps=" + std::to_string(steps),
+                           "optimizer.decay_steps=" + std::to_string(steps), "checkpoint.every_steps=0",
+                           "compute.threads=1", "validation.every_steps=0"});
+  return more;
+}
+
+/// Of the last ten steps, so that the rows of one step do not decide.
+double end_of_curve(const TrainingRun& run) {
+  auto losses = run.losses();
+  double sum = 0;
+  for (std::size_t i = losses.size() - 10; i < losses.size(); ++i) sum += losses[i];
+  return sum / 10;
+}
+
+TEST(Fp8Run, CurveEndsWithinOnePercentOfTheExactOne) {
+  for (const char* dtype : {"fp32", "bf16"}) {
+    std::string compute = std::string("compute.dtype=") + dtype, dense = std::string("wire.dense_gather=") + dtype;
+    TrainingRun exact(settings(2, 200, {compute, dense, std::string("wire.expert_gather=") + dtype}));
+    TrainingRun fp8(settings(2, 200, {compute, dense, "wire.expert_gather=fp8"}));
+    ASSERT_EQ(exact.train({}, 200), 0);
+    ASSERT_EQ(fp8.train({}, 200), 0);
+    ASSERT_EQ(fp8.losses().size(), 200u);
+    EXPECT_LT(end_of_curve(fp8), 0.55 * fp8.losses().front()) << "it learns";
+    EXPECT_NEAR(end_of_curve(fp8), end_of_curve(exact), 0.01 * end_of_curve(exact)) << dtype;
+  }
+}
+
+class Fp8World : public testing::TestWithParam<std::pair<int, int>> {};
+
+TEST_P(Fp8World, FollowsTheCurveOfOneRank) {
+  TrainingRun one(settings(1, 50, {"wire.expert_gather=fp8"}));
+  auto [ranks, group] = GetParam();
+  TrainingRun many(settings(ranks, 50, {"wire.expert_gather=fp8", "parallel.expert_group=" + std::to_string(group)}));
+  ASSERT_EQ(one.train(), 0);
+  ASSERT_EQ(many.train(), 0);
+  auto first = one.losses(), second = many.losses();
+  ASSERT_EQ(first.size(), second.size());
+  for (std::size_t i = 0; i < first.size(); ++i) ASSERT_NEAR(first[i], second[i], 1e-6 * first[i]) << "step " << i + 1;
+}
+
+INSTANTIATE_TEST_SUITE_P(Fp8Run, Fp8World, testing::Values(std::pair{2, 1}, std::pair{2, 2}, std::pair{4, 2}));
+
+TEST(Fp8Run, KilledOptimizerServerPublishesTheSameBits) {
+  TrainingRun calm(settings(2, 30, {"wire.expert_gather=fp8"})), disturbed(settings(2, 30, {"wire.expert_gather=fp8"}));
+  ASSERT_EQ(calm.train(), 0);
+  disturbed.start();
+  for (int rank : {0, 1}) {
+    disturbed.wait_for_step(5 + static_cast<std::uint64_t>(rank) * 8);
+    ::kill(disturbed.pid_of("optimizer", rank), SIGKILL);
+  }
+  ASSERT_EQ(disturbed.wait(), 0);
+  EXPECT_EQ(calm.losses(), disturbed.losses());
+  EXPECT_EQ(calm.state_hash(), disturbed.state_hash());
+}
+
+}  // namespace
+}  // namespace ganymede::test
