@@ -19,11 +19,12 @@ std::optional<os::Ending> wait_for_end(const os::Child& child, Deadline deadline
   }
 }
 
-void end_child(const os::Child& child, const std::string& program) {
+os::Ending end_child(const os::Child& child, const std::string& program) {
   os::send_signal(child, SIGTERM);
-  if (wait_for_end(child, Deadline::after_seconds(5))) return;
+  if (auto ending = wait_for_end(child, Deadline::after_seconds(5))) return *ending;
   os::send_signal(child, SIGKILL);
-  if (!wait_for_end(child, Deadline::after_seconds(10))) fail("{} (process {}) cannot be ended.", program, child.pid);
+  if (auto ending = wait_for_end(child, Deadline::after_seconds(10))) return *ending;
+  fail("{} (process {}) cannot be ended.", program, child.pid);
 }
 
 }  // namespace
@@ -34,8 +35,10 @@ os::Ending run_child(const os::Command& command, Signals& signals, Deadline dead
   while (true) {
     if (auto ending = os::poll_ending(child)) return *ending;
     if (int number = signals.take(); number == SIGINT || number == SIGTERM) {
-      end_child(child, program);
-      throw Error(ExitCode::can_go_on, "Stopped by a signal; the same command goes on.");
+      bool told = end_child(child, program).exit_code == static_cast<int>(ExitCode::can_go_on);
+      std::string text = "Stopped by a signal; the same command goes on.";
+      if (told && command.output_file.empty()) throw ToldError(ExitCode::can_go_on, text);
+      throw Error(ExitCode::can_go_on, text);
     }
     if (deadline.passed()) {
       end_child(child, program);

@@ -27,8 +27,10 @@ void pack_if_missing(const config::Config& config, const std::string& programs, 
   command.arguments = {programs + "/ganymede-data", "pack", "--config", service::config_file};
   os::Ending ending = run_child(command, signals, Deadline::after_seconds(pack_seconds));
   if (ending.signal == 0 && ending.exit_code == 0) return;
-  throw Error(ending.exit_code == static_cast<int>(ExitCode::usage) ? ExitCode::usage : ExitCode::failed,
-              fmt::format("The dataset {} could not be packed ({}).", config.data.path, ending.describe()));
+  std::string text = fmt::format("The dataset {} could not be packed ({}).", config.data.path, ending.describe());
+  for (ExitCode code : {ExitCode::failed, ExitCode::usage, ExitCode::can_go_on})
+    if (ending.exit_code == static_cast<int>(code)) throw ToldError(code, text);
+  throw Error(ExitCode::failed, text);
 }
 
 }  // namespace ganymede::launcher

@@ -10,6 +10,7 @@
 #include "common/os/process.h"
 #include "common/os/signals.h"
 #include "common/service/run_directory.h"
+#include "launcher/supervisor/child_program.h"
 #include "launcher/supervisor/launch.h"
 #include "launcher/supervisor/options.h"
 
@@ -37,6 +38,9 @@ int program(int argc, char** argv) {
     log::info("the run ended with exit code {}", static_cast<int>(outcome.code));
     if (!outcome.text.empty()) return report(outcome.code, outcome.text);
     return static_cast<int>(outcome.code);
+  } catch (const ToldError& error) {
+    log::error("{}", error.what());
+    return static_cast<int>(error.code());
   } catch (const Error& error) {
     return report(error.code(), error.what());
   } catch (const std::exception& error) {

@@ -18,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class BadInput : public ::testing::Test {
  protected:
@@ -106,6 +107,13 @@ TEST_F(BadInput, DatasetThatIsMissingWithoutSources) {
   TrainingRun run({"data.sources=[]"});
   run.data = folder_.path() + "/nothing";
   expect_refused(run, 2, {"nothing", "data.sources"});
+}
+
+TEST_F(BadInput, SourceThatIsMissingIsSaidOnce) {
+  TrainingRun run({"data.sources=[\"/no/such/sources\"]"});
+  run.data = folder_.path() + "/nothing";
+  expect_refused(run, 2, {"/no/such/sources", "does not exist"});
+  EXPECT_THAT(run.output(), Not(HasSubstr("could not be packed")));
 }
 
 TEST_F(BadInput, DatasetOfAnotherRowLength) {
