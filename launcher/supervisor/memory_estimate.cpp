@@ -29,27 +29,52 @@ double layer_elements_per_token(const config::Config& config) {
   return 3 * (attention + feed_forward + 6.0 * m.hidden);
 }
 
-std::uint64_t worker_scratch(const config::Config& config) {
+/// In bytes.
+double worker_scratch(const config::Config& config) {
   double layer = layer_elements_per_token(config) * config.data.seq_len * sizeof(float);
   double logits = 3.0 * config.compute.loss_chunk * config.model.vocabulary * sizeof(float);
-  return static_cast<std::uint64_t>(std::max(layer, logits));
+  return std::max(layer, logits);
 }
 
-/// A model that no memory holds is refused by its number of parameters: its layout alone would fill the memory.
-void require_room_for_parameters(const config::Config& config, const service::Job& job, std::uint64_t memory) {
-  double copies = 2 + static_cast<double>(job.slots.size());  // master, gradients, state
-  double least = copies * sizeof(float) * static_cast<double>(model_spec::count(config.model).total);
-  if (least <= static_cast<double>(memory)) return;
-  fail(
-      "{} of host memory are needed for parameters, gradients and optimizer state alone, but this machine has {}: use "
-      "a smaller model.",
-      human_bytes(least), human_bytes(static_cast<double>(memory)));
+/// A part of what is needed, and what makes it smaller.
+struct Part {
+  double bytes = 0;
+  const char *what = "", *way_out = "";
+};
+
+/// What needs no layout to be known, of all cells of this node, in floating point: it may be more than 64 bits hold.
+std::vector<Part> least_parts(const config::Config& config, const service::Job& job) {
+  const auto& c = config;
+  double ranks = c.parallel.ranks, copies = 2 + static_cast<double>(job.slots.size());  // master, gradients, state
+  double tokens = static_cast<double>(c.data.rows_per_step) * c.data.seq_len;
+  double validated = static_cast<double>(c.validation.rows) * c.data.seq_len;
+  double hidden = static_cast<double>(c.model.hidden) * (c.compute.dtype == config::Dtype::bf16 ? 2 : 4);
+  const char* batch_keys = "a shorter data.seq_len, fewer data.rows_per_step or validation.rows";
+  return {{copies * sizeof(float) * static_cast<double>(model_spec::count(c.model).total),
+           "parameters, gradients and optimizer state", "a smaller model"},
+          {ranks * static_cast<double>(worker_base + optimizer_base + data_base + checkpoint_base),
+           "the programs of all ranks", "fewer parallel.ranks"},
+          {12 * (tokens * c.data.slots + validated), "the batches", batch_keys},
+          {c.model.layers * tokens * hidden, "the inputs of all layers", batch_keys},
+          {ranks * worker_scratch(c), "what one layer computes with",
+           "a shorter data.seq_len, a smaller compute.loss_chunk or a smaller model"}};
+}
+
+/// What no memory holds is refused before anything is laid out: the layout alone would fill the memory, or take hours.
+void require_room_for_least(const config::Config& config, const service::Job& job, std::uint64_t memory) {
+  auto parts = least_parts(config, job);
+  double sum = 0;
+  for (const Part& part : parts) sum += part.bytes;
+  if (sum <= static_cast<double>(memory)) return;
+  const Part& most = *std::max_element(parts.begin(), parts.end(), [](auto& a, auto& b) { return a.bytes < b.bytes; });
+  fail("{} of host memory are needed at least, {} of it for {}, but this machine has {}: use {}.", human_bytes(sum),
+       human_bytes(most.bytes), most.what, human_bytes(static_cast<double>(memory)), most.way_out);
 }
 
 }  // namespace
 
 HostBudget estimate_memory(const config::Config& config, const service::Job& job, const os::Machine& machine) {
-  require_room_for_parameters(config, job, machine.memory_total);
+  require_room_for_least(config, job, machine.memory_total);
   HostBudget budget;
   budget.cells = config.parallel.ranks;
   std::uint64_t pool = 0;
@@ -63,7 +88,7 @@ HostBudget estimate_memory(const config::Config& config, const service::Job& job
     for (auto kind : {plan::PlanKind::train, plan::PlanKind::validate})
       pool = std::max(pool, static_cast<std::uint64_t>(plan::build(config, placement, kind).pool_bytes));
   }
-  budget.rows.push_back({"worker process", worker_base + pool + worker_scratch(config)});
+  budget.rows.push_back({"worker process", worker_base + pool + static_cast<std::uint64_t>(worker_scratch(config))});
   budget.rows.push_back({"optimizer process", optimizer_base});
   budget.rows.push_back({"data process", data_base});
   budget.rows.push_back({"checkpoint process", checkpoint_base});

@@ -135,6 +135,31 @@ TEST_F(BadInput, ModelThatNoMemoryHoldsIsRefusedBeforeItIsLaidOut) {
   expect_refused(run, 1, {"of host memory", "parameters", "smaller model"});
 }
 
+TEST_F(BadInput, WhatNoMemoryHoldsIsRefusedWithTheKeysThatMatter) {
+  struct Case {
+    std::vector<std::string> settings, parts;
+  };
+  const Case cases[] = {
+      {{"parallel.ranks=65536", "data.rows_per_step=65536"}, {"the programs of all ranks", "parallel.ranks"}},
+      {{"data.rows_per_step=64", "data.seq_len=16777216", "model.hidden=16777216", "model.expert_ffn=1", "model.ffn=1",
+        "model.heads=1", "model.kv_heads_sliding=1"},
+       {"the inputs of all layers", "data.seq_len"}},
+      {{"data.slots=64", "data.rows_per_step=5000", "data.seq_len=32768", "model.hidden=16"},
+       {"the batches", "data.rows_per_step"}},
+      {{"compute.loss_chunk=16777216", "model.vocabulary=1000000"}, {"one layer", "compute.loss_chunk"}},
+  };
+  for (const Case& c : cases) {
+    TrainingRun run(c.settings);
+    expect_refused(run, 1, c.parts);
+  }
+}
+
+TEST_F(BadInput, MoreThreadsThanCores) {
+  TrainingRun run({"compute.threads=1024"});
+  expect_refused(run, 2, {"compute.threads", "1024", "core"});
+  EXPECT_FALSE(fs::exists(run.folder() + "/config.toml")) << "a refused configuration is not kept";
+}
+
 TEST_F(BadInput, PluginFolderThatIsMissing) {
   TrainingRun run({"optimizer.plugin_folder=/nowhere"});
   expect_refused(run, 2, {"/nowhere", "optimizer.plugin_folder"});
@@ -174,9 +199,22 @@ class BadCheckpoint : public BadInput {
   std::string checkpoints_;
 };
 
-TEST_F(BadCheckpoint, DamagedManifestIsNamed) {
-  std::ofstream(newest_manifest()) << "{\"step\": 4";
-  expect_refused(run_, 1, {"manifest."}, {"--steps", "6"});
+TEST_F(BadCheckpoint, DamagedManifestIsNamedAndTheRunGoesOnFromTheOneBefore) {
+  std::string damaged = newest_manifest();
+  std::ofstream(damaged) << "{\"step\": 4";
+  EXPECT_EQ(run_.train(), 0) << run_.output();
+  EXPECT_THAT(run_.output(),
+              HasSubstr("the checkpoint of step 4 is passed over: checkpoint/manifest.000000000004.json"));
+  EXPECT_THAT(run_.output(), HasSubstr("going on from the checkpoint of step 2"));
+  EXPECT_EQ(run_.last_step(), 4u);
+  EXPECT_EQ(run_.ganymede({"checkpoint", "verify", run_.folder(), "--step", "4"}).exit_code, 0) << "it was made again";
+}
+
+TEST_F(BadCheckpoint, RunWhoseManifestsAreAllDamagedDoesNotBeginAnew) {
+  for (const auto& entry : fs::directory_iterator(checkpoints_))
+    if (entry.path().filename().string().starts_with("manifest.")) std::ofstream(entry.path()) << "{";
+  expect_refused(run_, 1, {"no intact checkpoint", "manifest.000000000004.json"}, {"--steps", "6"});
+  EXPECT_EQ(run_.last_step(), 4u) << "its metrics are still there";
 }
 
 TEST_F(BadCheckpoint, DamagedConfigurationOfTheRunNamesTheWayOut) {
