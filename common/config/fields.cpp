@@ -43,7 +43,7 @@ std::vector<Field> model_fields(Config& c) {
   return {
       {"model.vocabulary", &m.vocabulary, size, "tokens that the model knows; bytes need 256"},
       {"model.hidden", &m.hidden, size, "width of the residual stream"},
-      {"model.layers", &m.layers, from(1, 4096), "number of layers"},
+      {"model.layers", &m.layers, from(1, 1024), "number of layers"},
       {"model.heads", &m.heads, from(1, 65536), "query heads"},
       {"model.kv_heads_global", &m.kv_heads_global, from(1, 65536), "key/value heads of global layers"},
       {"model.kv_heads_sliding", &m.kv_heads_sliding, from(1, 65536), "key/value heads of sliding-window layers"},
@@ -56,7 +56,7 @@ std::vector<Field> model_fields(Config& c) {
       {"model.window", &m.window, from(1, 1 << 30), "tokens that a sliding-window layer sees, itself included"},
       {"model.global_every", &m.global_every, from(1, 4096), "layer 0 and every n-th are global; 1: all"},
       {"model.sinks", &m.sinks, any, "one sink logit per head in sliding-window layers"},
-      {"model.dense_layers", &m.dense_layers, from(0, 4096), "first layers with a dense feed-forward network"},
+      {"model.dense_layers", &m.dense_layers, from(0, 1024), "first layers with a dense feed-forward network"},
       {"model.ffn", &m.ffn, size, "hidden size of a dense feed-forward network"},
       {"model.experts", &m.experts, from(0, 65536), "experts of a layer; 0: every layer is dense"},
       {"model.top_k", &m.top_k, from(1, 1024), "experts that a token visits"},

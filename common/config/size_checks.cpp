@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::int64_t widest = 1 << 24;         // side of a tensor, as of `model.hidden`
 constexpr double most_parameters = 1e16;         // their bytes, in all copies, are far from 2^63
-constexpr std::int64_t most_experts = 1 << 17;   // of all layers; each has three named matrices
+constexpr std::int64_t most_experts = 1 << 16;   // of all layers; each has three named matrices
 constexpr std::int64_t most_tokens = 1LL << 31;  // of one rank's rows at once
-constexpr std::int64_t most_row_layers = 1 << 16;
+constexpr std::int64_t most_row_layers = 1 << 14;
 
 int moe_layers(const Model& m) { return m.experts == 0 ? 0 : m.layers - m.dense_layers; }
 
