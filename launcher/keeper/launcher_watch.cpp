@@ -99,7 +99,9 @@ void LauncherWatch::back_off(const os::Ending& ending) {
     fail("The launcher ended {} times within a minute ({} at last): see logs/launcher.log.", crashes_.size(),
          ending.describe());
   }
-  log::warn("The launcher ended ({}); it is started again and the run goes on from memory.", ending.describe());
+  bool ends = read_stop_order() != StopOrder::none;
+  log::warn("The launcher ended ({}); it is started again {}.", ending.describe(),
+            ends ? "to end the run" : "and the run goes on from memory");
   std::this_thread::sleep_for(first_pause * (1 << (crashes_.size() - 1)));
 }
 

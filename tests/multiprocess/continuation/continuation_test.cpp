@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include "tests/support/process_wait.h"
-#include "tests/support/training_run.h"
+#include "tests/support/undisturbed_run.h"
 
 /// A run that was stopped goes on as if it had not been.
 namespace ganymede::test {
@@ -11,26 +11,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::uint64_t steps = 40;
+constexpr int steps = 40;
 
-std::vector<std::string> settings() {
-  return {"parallel.ranks=2", "run.steps=40", "checkpoint.every_steps=10", "compute.threads=1"};
-}
-
-/// The run that nobody disturbed, once for all tests.
-const TrainingRun& undisturbed() {
-  static TrainingRun run(settings());
-  static int code = run.train();
-  EXPECT_EQ(code, 0);
-  return run;
-}
+std::vector<std::string> settings() { return UndisturbedRun::settings(steps, 10); }
 
 void expect_as_undisturbed(const TrainingRun& run) {
-  EXPECT_EQ(run.losses(), undisturbed().losses());
-  EXPECT_EQ(run.state_hash(), undisturbed().state_hash());
-  auto lines = run.metrics();
-  ASSERT_EQ(lines.size(), steps);
-  for (std::size_t i = 0; i < lines.size(); ++i) ASSERT_EQ(lines[i]["step"], i + 1) << "each step is there once";
+  static UndisturbedRun undisturbed(steps, 10);
+  undisturbed.expect_same(run);
 }
 
 void expect_nothing_left(const TrainingRun& run) {
@@ -45,7 +32,7 @@ TEST(Continuation, InterruptStopsAfterAStepWithACheckpointAndTheSameCommandGoesO
   EXPECT_EQ(run.wait(), 75);
   expect_nothing_left(run);
   std::uint64_t stopped = run.last_step();
-  EXPECT_LT(stopped, steps);
+  EXPECT_LT(stopped, std::uint64_t{steps});
   EXPECT_THAT(run.output(), HasSubstr("go on with: "));
   EXPECT_THAT(run.ganymede({"ctl", run.folder(), "status"}).output,
               HasSubstr("stopped at step " + std::to_string(stopped)));

@@ -2,27 +2,21 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "tests/support/process_wait.h"
-#include "tests/support/training_run.h"
+#include "tests/support/undisturbed_run.h"
 
 /// Any process may be killed while a run goes; the curve stays that of an undisturbed run, bit for bit.
 namespace ganymede::test {
 namespace {
 
-std::vector<std::string> settings() {
-  return {"parallel.ranks=2", "run.steps=60", "checkpoint.every_steps=20", "compute.threads=1"};
-}
-
-const TrainingRun& undisturbed() {
-  static TrainingRun run(settings());
-  static int code = run.train();
-  EXPECT_EQ(code, 0);
-  return run;
-}
+std::vector<std::string> settings() { return UndisturbedRun::settings(60, 20); }
 
 void expect_as_undisturbed(const TrainingRun& run) {
-  EXPECT_EQ(run.losses(), undisturbed().losses());
-  EXPECT_EQ(run.state_hash(), undisturbed().state_hash());
+  static UndisturbedRun undisturbed(60, 20);
+  undisturbed.expect_same(run);
 }
 
 class KilledService : public ::testing::TestWithParam<std::string> {};
@@ -51,6 +45,57 @@ TEST(Recovery, KilledLauncherIsReplacedAndTheRunGoesOnFromMemory) {
   EXPECT_EQ(run.wait(), 0);
   EXPECT_THAT(run.output(), ::testing::Not(::testing::HasSubstr("going on from the checkpoint")));
   expect_as_undisturbed(run);
+}
+
+/// Programs whose first launcher crashes when all is done and its segments are given back.
+class CrashingLauncher {
+ public:
+  CrashingLauncher() {
+    namespace fs = std::filesystem;
+    fs::path build = GANYMEDE_BINARY_DIR, here = folder_.path();
+    for (const char* name : {"ganymede", "ganymede-keeper", "ganymede-checkpoint"})
+      fs::copy_file(build / name, here / name);
+    std::ofstream(here / "ganymede-launcher") << "#!/bin/bash\nreal=" << build / "ganymede-launcher"
+                                              << "\n"
+                                                 "[ -e ipc/crashed ] && exec \"$real\" \"$@\"\n"
+                                                 "touch ipc/crashed\n"
+                                                 "\"$real\" \"$@\" & child=$!\n"
+                                                 "trap 'kill -TERM $child' INT TERM\n"
+                                                 "while kill -0 $child 2>/dev/null; do wait $child; done\n"
+                                                 "kill -9 $$\n";
+    fs::permissions(here / "ganymede-launcher", fs::perms::owner_all);
+  }
+  const std::string& path() const { return folder_.path(); }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+void expect_stopped_where_it_was(TrainingRun& run) {
+  EXPECT_EQ(run.wait(), 75);
+  EXPECT_THAT(run.output(), ::testing::HasSubstr("it is started again"));
+  EXPECT_THAT(run.output(), ::testing::Not(::testing::HasSubstr("going on from the checkpoint")));
+  EXPECT_LT(run.last_step(), 60u);
+  EXPECT_EQ(run.train(), 0);
+  expect_as_undisturbed(run);
+}
+
+TEST(Recovery, LauncherThatCrashesAfterAnInterruptDoesNotTrainOn) {
+  CrashingLauncher programs;
+  TrainingRun run(settings(), programs.path());
+  run.start();
+  run.wait_for_step(5);
+  run.signal(SIGINT);
+  expect_stopped_where_it_was(run);
+}
+
+TEST(Recovery, LauncherThatCrashesAfterAStopByCommandDoesNotTrainOn) {
+  CrashingLauncher programs;
+  TrainingRun run(settings(), programs.path());
+  run.start();
+  run.wait_for_step(5);
+  EXPECT_EQ(run.ganymede({"ctl", run.folder(), "stop"}).exit_code, 0);
+  expect_stopped_where_it_was(run);
 }
 
 TEST(Recovery, StoppedWorkerIsKilledAndReplaced) {
