@@ -61,6 +61,7 @@ typedef struct GanymedeOptimizer {
   int (*update_chunk)(const GanymedeStep* step, const GanymedeChunk* chunk);
 } GanymedeOptimizer;
 
+/* This header is C too, where () would take anything. NOLINTNEXTLINE(modernize-redundant-void-arg) */
 typedef const GanymedeOptimizer* (*GanymedeOptimizerEntry)(void);
 
 #ifdef __cplusplus
