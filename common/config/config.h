@@ -9,9 +9,10 @@
 namespace ganymede::config {
 
 enum class Dtype { fp32, bf16 };
-enum class Recompute { full };
+enum class Recompute { full, selective, none };
 enum class Schedule { constant, cosine };
 enum class Router { sigmoid };
+enum class ReplicaState { replicated, sharded };
 enum class ParameterWire { fp32, bf16, fp8 };
 enum class GradientWire { fp32_all_to_all };
 
@@ -27,8 +28,13 @@ struct Parallel {
   int replicas = 1;      // data-parallel copies of the sharded model
 };
 
+struct Replicas {
+  ReplicaState state = ReplicaState::replicated;
+};
+
 struct Topology {
   int ranks_per_node = 0;   // 0: all ranks on this node
+  std::string interface;    // network interface between nodes; empty: the one that leads to node 0
   bool bind_memory = true;  // shared memory of a rank lies on the NUMA nodes of its cores
 };
 
@@ -124,12 +130,18 @@ struct Sample {
   double temperature = 0.8;
 };
 
+struct Check {
+  bool measure_operations = false;  // operations run one at a time; mean durations go to operations.<rank>.json
+};
+
 struct Launch {
   int restart_budget = 5;  // restarts of one service within restart_window_seconds
   double restart_window_seconds = 600;
   double heartbeat_timeout_seconds = 30;
   double collective_timeout_seconds = 120;
   double stop_timeout_seconds = 60;
+  double node_start_seconds = 600;   // of several nodes: until every one has come
+  double node_timeout_seconds = 60;  // until a node that does not answer is lost
   std::string wrap_worker;           // e.g. "gdb --args"
   double host_memory_limit_gib = 0;  // per node; 0: what the machine has free
 };
@@ -137,6 +149,7 @@ struct Launch {
 struct Config {
   Run run;
   Parallel parallel;
+  Replicas replicas;
   Topology topology;
   Model model;
   Data data;
@@ -148,6 +161,7 @@ struct Config {
   Checkpoint checkpoint;
   Validation validation;
   Sample sample;
+  Check check;
   Launch launch;
 };
 

@@ -25,14 +25,19 @@ Choice gradients(GradientWire& member) { return choice(member, {"fp32_all_to_all
 
 std::vector<Field> run_fields(Config& c) {
   return {
-      {"recompute", choice(c.recompute, {"full"}), any, "what backward computes again: all but a layer's input"},
+      {"recompute", choice(c.recompute, {"full", "selective", "none"}), any,
+       "what backward computes again: all of a layer; all but its attention; nothing (most memory, fewest operations)"},
       {"run.name", &c.run.name, any, "name in logs and reports; when not given, that of the recipe's file"},
       {"run.seed", &c.run.seed, from(0), "of initial values and of the order of the data"},
       {"run.steps", &c.run.steps, from(1, 1e12), "steps in total"},
       {"parallel.ranks", &c.parallel.ranks, from(1, 65536), "cells in the world"},
       {"parallel.expert_group", &c.parallel.expert_group, from(1, 1024), "ranks that split the experts between them"},
       {"parallel.replicas", &c.parallel.replicas, from(1, 65536), "data-parallel copies of the sharded model"},
+      {"replicas.state", choice(c.replicas.state, {"replicated", "sharded"}), any,
+       "each replica holds and updates all of its shard; or its slice, and passes the new working copy on"},
       {"topology.ranks_per_node", &c.topology.ranks_per_node, from(0, 1024), "0: all ranks are on this node"},
+      {"topology.interface", &c.topology.interface, any,
+       "network interface between nodes; empty: the one that leads to node 0"},
       {"topology.bind_memory", &c.topology.bind_memory, any,
        "bind a rank's shared memory to the NUMA nodes of its cores, where there are several"},
   };
@@ -130,6 +135,8 @@ std::vector<Field> output_fields(Config& c) {
       {"sample.prompt", &c.sample.prompt, any, "text that is continued at the end of the run; empty: none"},
       {"sample.tokens", &c.sample.tokens, from(1, 1 << 24), "length of the sample"},
       {"sample.temperature", &c.sample.temperature, from(0, 100), "0: always the likeliest token"},
+      {"check.measure_operations", &c.check.measure_operations, any,
+       "run operations one at a time, write their durations to operations.RANK.json for `ganymede plan --measured`"},
   };
 }
 
@@ -141,6 +148,8 @@ std::vector<Field> launch_fields(Config& c) {
       {"launch.heartbeat_timeout_seconds", &l.heartbeat_timeout_seconds, wait, "silence that is a fault"},
       {"launch.collective_timeout_seconds", &l.collective_timeout_seconds, wait, "wait for other ranks"},
       {"launch.stop_timeout_seconds", &l.stop_timeout_seconds, wait, "wait for a service to end"},
+      {"launch.node_start_seconds", &l.node_start_seconds, wait, "of several nodes: until every one has come"},
+      {"launch.node_timeout_seconds", &l.node_timeout_seconds, wait, "silence after which a node is lost"},
       {"launch.wrap_worker", &l.wrap_worker, any, "put before the worker's command, e.g. \"gdb --args\""},
       {"launch.host_memory_limit_gib", &l.host_memory_limit_gib, from(0, 1e9), "per node; 0: what is free"},
   };

@@ -109,6 +109,7 @@ Placement stand(const config::Config& config, int rank) {
   placement.expert_group = config.parallel.expert_group;
   placement.replicas = config.parallel.replicas;
   placement.shard_group = placement.world / placement.replicas;
+  placement.sharded_state = placement.replicas > 1 && config.replicas.state == config::ReplicaState::sharded;
   placement.replica = rank / placement.shard_group;
   placement.shard_index = rank % placement.shard_group;
   placement.expert_place = rank % placement.expert_group;
@@ -142,7 +143,9 @@ Placement build(const config::Config& config, int rank) {
   placement.buckets = fill_buckets(placement);
   share_out(placement);
   for (int i = 0; i < static_cast<int>(placement.buckets.size()); i++) {
-    for (int replica = 0; replica < placement.replicas; replica++) own(placement, i, replica);
+    for (int replica = 0; replica < placement.replicas; replica++) {
+      if (!placement.sharded_state || replica == placement.replica) own(placement, i, replica);
+    }
   }
   // The protocol counts chunks, so a rank that owns nothing has one without elements, as for a gap.
   if (placement.chunks.empty()) placement.chunks.push_back({.parameter = -1});

@@ -12,7 +12,8 @@
 ///
 /// The world is `replicas` copies of the model, each shared by a shard group of consecutive ranks:
 /// rank = replica · shard_group + index in the shard group. Expert groups are consecutive ranks of a shard group.
-/// Ranks with the same index hold the same shard; they are a replica group.
+/// Ranks with the same index share the same range of each bucket; they are a replica group. Each of them holds all of
+/// it, or with replicas.state = sharded its slice: that is its shard.
 ///
 /// A bucket is one flat array of elements: its parameters one after another, each starting at a multiple of
 /// `alignment` elements (the gap is zero and stays zero); only an expert's up projection follows its gate projection
@@ -48,13 +49,22 @@ struct Bucket {
   std::vector<std::int64_t> cut;    // group.size() + 1 boundaries; member i owns [cut[i], cut[i+1])
   std::vector<std::int64_t> slice;  // replicas + 1 row boundaries in the flat array; replica r answers for
                                     // [slice[r], slice[r+1]) of this rank's range
-  std::int64_t shard_offset = 0;    // first element of this rank's range in its master, gradient, … arrays
+  int slice_held = -1;              // the only slice that this rank holds (replicas.state = sharded); -1: it holds all
+  std::int64_t shard_offset = 0;    // first element of its shard in its master, gradient, … arrays
 
-  std::int64_t shard_begin() const { return cut[index_in_group]; }
-  std::int64_t shard_elements() const { return cut[index_in_group + 1] - cut[index_in_group]; }
+  /// This rank's range, as the members of the group share the bucket.
+  std::int64_t range_begin() const { return cut[index_in_group]; }
+  std::int64_t range_elements() const { return cut[index_in_group + 1] - cut[index_in_group]; }
+  /// What this rank holds and updates: its range, or its slice of it.
+  std::int64_t shard_begin() const { return slice_held < 0 ? range_begin() : slice[slice_held]; }
+  std::int64_t shard_elements() const {
+    return slice_held < 0 ? range_elements() : slice[slice_held + 1] - slice[slice_held];
+  }
+  /// Whether this rank holds the bucket whole, by how the world is made: the same for all of a replica group.
+  bool whole() const { return group.size() == 1 && slice_held < 0; }
 };
 
-/// Part of one parameter that this rank owns.
+/// Part of one parameter that this rank holds and updates.
 struct OwnedRange {
   int parameter = 0;
   int bucket = 0;
@@ -83,7 +93,8 @@ struct Placement {
   int expert_place = 0;                               // this rank's place in its expert group
   int first_expert = 0, local_experts = 0;            // experts of this place
   std::vector<int> shard_ranks;                       // world ranks of this rank's replica, ascending
-  std::vector<int> replica_ranks;                     // world ranks that hold the same shard, by replica
+  bool sharded_state = false;                         // each replica holds its slice only
+  std::vector<int> replica_ranks;                     // world ranks of this rank's replica group, by replica
   std::vector<int> expert_ranks;                      // world ranks of this rank's expert group, by place
   std::vector<model_spec::ParameterSpec> parameters;  // of the whole model
   std::vector<Bucket> buckets;                        // in forward order

@@ -120,9 +120,10 @@ void share_out(Placement& placement) {
     bucket.index_in_group = (placement.shard_index - members.first) / members.stride;
     bucket.unit = cutting.unit(bucket);
     bucket.cut = std::move(cutting.cuts[b]);
-    FlatRange own{bucket.shard_begin(), bucket.shard_begin() + bucket.shard_elements()};
+    FlatRange own{bucket.range_begin(), bucket.range_begin() + bucket.range_elements()};
     bucket.slice = cut_at_rows(bucket, placement.parameters, own, replica_loads);
     for (int r = 0; r < placement.replicas; r++) replica_loads[r] += bucket.slice[r + 1] - bucket.slice[r];
+    if (placement.sharded_state) bucket.slice_held = placement.replica;
     bucket.shard_offset = placement.shard_elements;
     placement.shard_elements += aligned(bucket.shard_elements());
   }

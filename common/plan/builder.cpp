@@ -80,7 +80,9 @@ void Builder::gather_bucket(int b, int layer) {
   }
   if (shared) {
     operation.wire = wire::name(form.wire());
-    operation.bytes = form.shard_bytes() * static_cast<std::int64_t>(bucket.group.size() - 1);
+    operation.bytes = form.shard_bytes() * (placement.sharded_state ? placement.replicas - 1 : 0) +
+                      (form.byte_of(bucket.slice.back()) - form.byte_of(bucket.slice.front())) *
+                          static_cast<std::int64_t>(bucket.group.size() - 1);
   }
   if (shared && encoded) {
     int exchange = new_buffer(BufferKind::exchange, "encoded " + bucket.name, form.bytes(), b, layer, -1);
@@ -100,35 +102,43 @@ void Builder::release(int layer) {
   }
 }
 
-/// Each replica sums its slice of the shard, and the sums go back to all.
+/// Each replica sums its slice of the range, and the sums go back to all that hold it.
 int Builder::replica_reduce(int b, int layer) {
   const placement::Bucket& bucket = placement.buckets[b];
   std::int64_t own = bucket.slice[placement.replica + 1] - bucket.slice[placement.replica];
+  std::int64_t back = placement.sharded_state ? 0 : own * (placement.replicas - 1);
   Operation operation{.kind = OperationKind::replica_reduce, .lane = Lane::reduce, .bucket = b, .layer = layer};
   operation.wire = "fp32";
-  operation.bytes = (bucket.shard_elements() - own + own * (placement.replicas - 1)) * 4;
+  operation.bytes = (bucket.range_elements() - own + back) * 4;
   int exchange =
       new_buffer(BufferKind::exchange, "replicas " + bucket.name, own * placement.replicas * 4, b, layer, -1);
   operation.takes.push_back(exchange);
   operation.frees.push_back(exchange);
+  if (placement.sharded_state) operation.frees.push_back(live_[b].gradients);
   return add(std::move(operation));
+}
+
+/// The sum over the bucket's ranks. When replicas hold slices, it stays in the gradients' buffer for their sum.
+int Builder::reduce_bucket(int b, int layer) {
+  const placement::Bucket& bucket = placement.buckets[b];
+  Operation operation{.kind = OperationKind::reduce, .lane = Lane::reduce, .bucket = b, .layer = layer};
+  operation.after.push_back(live_[b].written);
+  if (auto members = static_cast<std::int64_t>(bucket.group.size()); members > 1) {
+    operation.wire = "fp32";
+    operation.bytes = (bucket.elements - bucket.range_elements()) * 4;
+    int exchange = new_buffer(BufferKind::exchange, "exchange " + bucket.name, bucket.range_elements() * members * 4, b,
+                              layer, -1);
+    operation.takes.push_back(exchange);
+    operation.frees.push_back(exchange);
+  }
+  if (!in_place(bucket)) (placement.sharded_state ? operation.uses : operation.frees).push_back(live_[b].gradients);
+  int reduced = add(std::move(operation));
+  return placement.replicas > 1 ? replica_reduce(b, layer) : reduced;
 }
 
 void Builder::reduce(int layer) {
   for (int b : buckets_of(layer)) {
-    const placement::Bucket& bucket = placement.buckets[b];
-    Operation reduce{.kind = OperationKind::reduce, .lane = Lane::reduce, .bucket = b, .layer = layer};
-    reduce.after.push_back(live_[b].written);
-    if (!in_place(bucket)) {
-      auto members = static_cast<std::int64_t>(bucket.group.size());
-      reduce.wire = "fp32";
-      reduce.bytes = (bucket.elements - bucket.shard_elements()) * 4;
-      reduce.takes.push_back(new_buffer(BufferKind::exchange, "exchange " + bucket.name,
-                                        bucket.shard_elements() * members * 4, b, layer, -1));
-      reduce.frees = {live_[b].gradients, reduce.takes.back()};
-    }
-    int reduced = add(std::move(reduce));
-    if (placement.replicas > 1) reduced = replica_reduce(b, layer);
+    int reduced = reduce_bucket(b, layer);
     Operation store{.kind = OperationKind::store_gradients, .lane = Lane::host, .bucket = b, .layer = layer};
     store.after.push_back(reduced);
     add(std::move(store));

@@ -47,7 +47,8 @@ class Builder {
 
  private:
   void gather_bucket(int bucket, int layer);
-  /// Sum over the replicas of what this rank's shard was reduced to; the operation.
+  /// The last operation of a bucket's sum.
+  int reduce_bucket(int bucket, int layer);
   int replica_reduce(int bucket, int layer);
 
   StepPlan plan_;

@@ -97,16 +97,35 @@ int node_ranks(const config::Config& config, int rank) {
   return per_node == 0 ? ranks : std::min(per_node, ranks - node_of(config, rank) * per_node);
 }
 
+namespace {
+
+/// What comes first where replicas hold slices of a range: this rank's goes to all others.
+Moved pass_on_traffic(const config::Config& config, const placement::Placement& placement,
+                      const wire::BucketForm& form) {
+  Moved moved;
+  if (!placement.sharded_state) return moved;
+  for (int rank : placement.replica_ranks) {
+    bool here = node_of(config, rank) == node_of(config, placement.rank);
+    if (rank != placement.rank) (here ? moved.inside : moved.between) += form.shard_bytes();
+  }
+  return moved;
+}
+
+}  // namespace
+
 Moved gather_traffic(const config::Config& config, const placement::Placement& placement,
                      const placement::Bucket& bucket, const TrafficChoices& choices) {
   if (in_place(bucket)) return {};
   Neighbours around(config, bucket);
   wire::BucketForm form(bucket, placement.parameters, gather_wire(bucket, choices));
-  std::int64_t mine = form.shard_bytes();
+  std::int64_t mine = form.byte_of(bucket.slice.back()) - form.byte_of(bucket.slice.front());
   auto peers = static_cast<std::int64_t>(around.here.size()) - 1;
-  if (!choices.once_a_node) return {mine * peers, mine * static_cast<std::int64_t>(around.foreign.size())};
-  Moved moved = regather_in_node_traffic(config, placement, bucket, choices);
-  moved.between = mine * (around.nodes - 1);
+  Moved moved = {mine * peers, mine * static_cast<std::int64_t>(around.foreign.size())};
+  if (choices.once_a_node) {
+    moved = regather_in_node_traffic(config, placement, bucket, choices);
+    moved.between = mine * (around.nodes - 1);
+  }
+  moved += pass_on_traffic(config, placement, form);
   return moved;
 }
 
@@ -144,8 +163,8 @@ Moved replica_traffic(const config::Config& config, const placement::Placement& 
   Moved moved;
   for (int replica = 0; replica < placement.replicas; ++replica) {
     if (replica == placement.replica) continue;
-    // A part of its slice goes to each; the sum of the own slice comes back to each.
-    std::int64_t bytes = slice(replica) + slice(placement.replica);
+    // A part of its slice goes to each; the sum of the own slice comes back to each that holds it.
+    std::int64_t bytes = slice(replica) + (placement.sharded_state ? 0 : slice(placement.replica));
     bool here = node_of(config, placement.replica_ranks[replica]) == node_of(config, placement.rank);
     (here ? moved.inside : moved.between) += bytes;
   }

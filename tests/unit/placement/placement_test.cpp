@@ -80,6 +80,35 @@ TEST_P(EveryWorld, ReplicasHoldTheSameShardsInTheSamePlaces) {
   }
 }
 
+TEST_P(EveryWorld, EachReplicaHoldsItsSliceWhenTheStateIsSharded) {
+  config::Config sharded = config();
+  sharded.replicas.state = config::ReplicaState::sharded;
+  std::vector<std::vector<int>> owners;
+  for (int rank = 0; rank < ranks(); rank++) {
+    Placement placement = build(sharded, rank), all = build(config(), rank);
+    if (owners.empty()) {
+      for (const auto& parameter : placement.parameters) owners.emplace_back(parameter.elements());
+    }
+    for (const OwnedRange& range : placement.owned) {
+      EXPECT_EQ(range.replica, placement.replica);
+      for (std::int64_t i = 0; i < range.count; i++) owners[range.parameter][range.first + i]++;
+    }
+    std::int64_t held = 0, counted = 0;
+    for (std::size_t b = 0; b < placement.buckets.size(); b++) {
+      const Bucket& bucket = placement.buckets[b];
+      EXPECT_EQ(bucket.cut, all.buckets[b].cut);
+      EXPECT_EQ(bucket.slice, all.buckets[b].slice);
+      EXPECT_EQ(bucket.shard_offset, held);
+      held += aligned(bucket.shard_elements());
+    }
+    for (const Chunk& chunk : placement.chunks) counted += chunk.count;
+    EXPECT_EQ(placement.shard_elements, std::max(held, alignment));
+    EXPECT_LE(counted, held);
+    EXPECT_GE(counted + alignment * static_cast<std::int64_t>(placement.buckets.size()), held);
+  }
+  for (const auto& parameter : owners) EXPECT_THAT(parameter, testing::Each(1));
+}
+
 TEST_P(EveryWorld, CutsLieAtRowsAndWhatTheUnitNamesStaysWhole) {
   for (int rank = 0; rank < ranks(); rank++) {
     Placement placement = build(config(), rank);
