@@ -201,7 +201,7 @@ void finish_train(Builder& builder) {
 
 }  // namespace
 
-bool in_place(const placement::Bucket& bucket) { return bucket.group.size() == 1; }
+bool in_place(const placement::Bucket& bucket) { return bucket.whole(); }
 
 int offloaded_layers(const config::Config& config) {
   // A fraction such as 0.07 of 100 layers must not become 8 through its last binary digit.
