@@ -87,10 +87,11 @@ std::int64_t largest_block(const AttentionShape& shape, const std::vector<Attent
 }
 
 AttentionOutput attention(const AttentionShape& shape, const std::vector<std::int64_t>& document_begin,
-                          const AttentionInput& input, at::ScalarType dtype) {
+                          const AttentionInput& input, at::ScalarType dtype, const AttentionOutput& out) {
   const std::int64_t tokens = input.key.size(1);
-  AttentionOutput result{at::empty({tokens, shape.heads * shape.v_dim}, dtype),
-                         at::empty({shape.kv_heads, tokens * shape.group()}, at::kFloat)};
+  AttentionOutput result = out;
+  if (!result.output.defined()) result.output = at::empty({tokens, shape.heads * shape.v_dim}, dtype);
+  if (!result.log_sum.defined()) result.log_sum = at::empty({shape.kv_heads, tokens * shape.group()}, at::kFloat);
   std::vector<AttentionBlock> blocks;
   for (std::size_t d = 0; d + 1 < document_begin.size(); ++d) {
     const auto more = attention_blocks(shape, document_begin[d], document_begin[d + 1]);

@@ -26,8 +26,9 @@ struct AttentionOutput {
   at::Tensor log_sum;  // fp32 [kv_heads, T · group]: log of the softmax denominator, sink included
 };
 
+/// Written to `out` where its tensors are defined.
 AttentionOutput attention(const AttentionShape& shape, const std::vector<std::int64_t>& document_begin,
-                          const AttentionInput& input, at::ScalarType dtype);
+                          const AttentionInput& input, at::ScalarType dtype, const AttentionOutput& out = {});
 
 struct AttentionGradients {
   at::Tensor query, key, value;  // as in AttentionInput

@@ -93,6 +93,7 @@ struct Backward {
   bool accumulate;
   at::Tensor grad_slots;  // [slots, H]
   float* grad_weights;    // [n, K]
+  at::Tensor kept;        // [slots, 2F] or undefined
 
   void run(std::int64_t expert, Scratch& scratch) const {
     const auto e = static_cast<std::size_t>(expert);
@@ -101,10 +102,11 @@ struct Backward {
     if (count > 0) scratch.begin(count * (2 * sizes.hidden + 3 * sizes.ffn), input.rows.scalar_type());
     if (count == 0) return clear(e);
     const auto rows = scratch.take(count, sizes.hidden), grad = scratch.take(count, sizes.hidden);
-    const auto gate_up = scratch.take(count, 2 * sizes.ffn), hidden = scratch.take(count, sizes.ffn);
+    const auto hidden = scratch.take(count, sizes.ffn);
+    const auto gate_up = kept.defined() ? kept.narrow(0, first, count) : scratch.take(count, 2 * sizes.ffn);
     gather(input.order, expert, input.rows, rows);
     gather(input.order, expert, grad_output, grad);
-    multiply(rows, weights.gate_up[e].t(), gate_up);
+    if (!kept.defined()) multiply(rows, weights.gate_up[e].t(), gate_up);
     multiply(grad, weights.down[e], hidden);  // gradient of hidden, without the routing weight
     swiglu(first, gate_up, hidden);           // hidden becomes routing weight · hidden
     weight_gradient(grad, hidden, gradients.down[e], accumulate);
@@ -133,7 +135,8 @@ struct Backward {
 
 }  // namespace
 
-at::Tensor experts(const ExpertTensors& weights, const ExpertInput& input, const at::Tensor& base) {
+at::Tensor experts(const ExpertTensors& weights, const ExpertInput& input, const at::Tensor& base,
+                   const at::Tensor& kept) {
   const Sizes sizes(weights);
   const auto& order = input.order;
   const auto slots = at::empty({order.slots(), sizes.hidden}, input.rows.options());
@@ -143,7 +146,8 @@ at::Tensor experts(const ExpertTensors& weights, const ExpertInput& input, const
     if (count == 0) return;
     scratch.begin(count * (sizes.hidden + 3 * sizes.ffn), input.rows.scalar_type());
     const auto rows = scratch.take(count, sizes.hidden);
-    const auto gate_up = scratch.take(count, 2 * sizes.ffn), hidden = scratch.take(count, sizes.ffn);
+    const auto hidden = scratch.take(count, sizes.ffn);
+    const auto gate_up = kept.defined() ? kept.narrow(0, order.begin[e], count) : scratch.take(count, 2 * sizes.ffn);
     gather(order, expert, input.rows, rows);
     multiply(rows, weights.gate_up[e].t(), gate_up);
     const Rows both(gate_up), out(hidden);
@@ -159,11 +163,11 @@ at::Tensor experts(const ExpertTensors& weights, const ExpertInput& input, const
 }
 
 ExpertGradients experts_backward(const ExpertTensors& weights, const ExpertTensors& gradients, const ExpertInput& input,
-                                 const at::Tensor& grad_output, bool accumulate) {
+                                 const at::Tensor& grad_output, bool accumulate, const at::Tensor& gate_up) {
   const auto grad_slots = at::empty({input.order.slots(), input.rows.size(1)}, input.rows.options());
   ExpertGradients result{at::empty_like(input.rows), at::zeros_like(input.weights)};
   const Backward backward{
-      weights, gradients, input, grad_output, accumulate, grad_slots, result.weights.data_ptr<float>()};
+      weights, gradients, input, grad_output, accumulate, grad_slots, result.weights.data_ptr<float>(), gate_up};
   for_experts(input.order, [&](std::int64_t expert, Scratch& scratch) { backward.run(expert, scratch); });
   sum_choices(input.order, grad_slots, nullptr, {}, result.rows);
   return result;

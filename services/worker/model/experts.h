@@ -19,17 +19,20 @@ struct ExpertTensors {
   const std::vector<at::Tensor>& down;
 };
 
-/// [n, H]: `base` (if defined) + Σ over this place's choices of weight · expert(row), in order of the choices.
-at::Tensor experts(const ExpertTensors& weights, const ExpertInput& input, const at::Tensor& base);
+/// [n, H]: `base` (if defined) + Σ over this place's choices of weight · expert(row), in order of the choices. With
+/// `gate_up` ([slots, 2F]) the hidden activations are kept there for backward.
+at::Tensor experts(const ExpertTensors& weights, const ExpertInput& input, const at::Tensor& base,
+                   const at::Tensor& gate_up = {});
 
 struct ExpertGradients {
   at::Tensor rows;     // [n, H]
   at::Tensor weights;  // fp32 [n, K]; 0 for choices of other places
 };
 
-/// `grad_output` [n, H], by the sum above. Hidden activations are computed again, expert by expert. Gradients of the
-/// experts' weights are written, or computed whole and then added with `accumulate`.
+/// `grad_output` [n, H], by the sum above. Hidden activations are computed again, expert by expert, unless `gate_up`
+/// has them (it is used up). Gradients of the experts' weights are written, or computed whole and then added with
+/// `accumulate`.
 ExpertGradients experts_backward(const ExpertTensors& weights, const ExpertTensors& gradients, const ExpertInput& input,
-                                 const at::Tensor& grad_output, bool accumulate);
+                                 const at::Tensor& grad_output, bool accumulate, const at::Tensor& gate_up = {});
 
 }  // namespace ganymede::worker::model

@@ -6,17 +6,20 @@
 
 namespace ganymede::worker::model {
 
-at::Tensor feed_forward(const FeedForwardTensors& weights, const at::Tensor& x) {
-  const auto gate = project(x, weights.gate), up = project(x, weights.up);
-  const Rows gates(gate), ups(up);
+at::Tensor feed_forward(const FeedForwardTensors& weights, const at::Tensor& x, const FeedForwardKept& kept) {
+  const auto gate = project(x, weights.gate, kept.gate), up = project(x, weights.up, kept.up);
+  const auto hidden = kept.gate.defined() ? at::empty_like(gate) : gate;
+  const Rows gates(gate), ups(up), hiddens(hidden);
   parallel_rows(x.size(0), gate.size(1),
-                [&](std::int64_t t) { kernels::swiglu(gates[t], ups[t], gates[t], gates.size, gates.element); });
-  return project(gate, weights.down);
+                [&](std::int64_t t) { kernels::swiglu(gates[t], ups[t], hiddens[t], gates.size, gates.element); });
+  return project(hidden, weights.down);
 }
 
 at::Tensor feed_forward_backward(const FeedForwardTensors& weights, const FeedForwardTensors& gradients,
-                                 const at::Tensor& x, const at::Tensor& grad_output, bool accumulate) {
-  const auto gate = project(x, weights.gate), up = project(x, weights.up);
+                                 const at::Tensor& x, const at::Tensor& grad_output, bool accumulate,
+                                 const FeedForwardKept& kept) {
+  const auto gate = kept.gate.defined() ? kept.gate : project(x, weights.gate);
+  const auto up = kept.up.defined() ? kept.up : project(x, weights.up);
   const auto hidden = project(grad_output, weights.down.t());  // first its gradient, then hidden itself
   const Rows gates(gate), ups(up), hiddens(hidden);
   parallel_rows(x.size(0), gate.size(1), [&](std::int64_t t) {

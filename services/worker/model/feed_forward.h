@@ -11,11 +11,18 @@ struct FeedForwardTensors {
   const at::Tensor& down;  // [H, F]
 };
 
-/// [T, H] of x [T, H].
-at::Tensor feed_forward(const FeedForwardTensors& weights, const at::Tensor& x);
+/// Both [T, F]; undefined where nothing is kept.
+struct FeedForwardKept {
+  at::Tensor gate, up;
+};
 
-/// Gradient by x; the weights' gradients (fp32) are written, or computed whole and then added with `accumulate`.
+/// [T, H] of x [T, H]. What is defined in `kept` is filled for backward.
+at::Tensor feed_forward(const FeedForwardTensors& weights, const at::Tensor& x, const FeedForwardKept& kept = {});
+
+/// Gradient by x; the weights' gradients (fp32) are written, or computed whole and then added with `accumulate`. What
+/// is not in `kept` is computed again; what is, is used up.
 at::Tensor feed_forward_backward(const FeedForwardTensors& weights, const FeedForwardTensors& gradients,
-                                 const at::Tensor& x, const at::Tensor& grad_output, bool accumulate);
+                                 const at::Tensor& x, const at::Tensor& grad_output, bool accumulate,
+                                 const FeedForwardKept& kept = {});
 
 }  // namespace ganymede::worker::model

@@ -15,19 +15,35 @@ struct LayerContext {
   int first_expert = 0, local_experts = 0;
 };
 
-/// All that full recomputation keeps of a layer and row.
+/// What is kept of a layer and row beside its input and its experts, by `recompute`: nothing with full; attention and
+/// log_sum with selective; all with none. What is not kept is undefined.
+struct KeptLayer {
+  at::Tensor attention;                   // [T, heads · v_dim], before the output projection
+  at::Tensor log_sum;                     // fp32, as in AttentionOutput
+  at::Tensor normed, middle, feed_input;  // [T, H]
+  at::Tensor query, key, value;           // fp32, as in AttentionInput
+  at::Tensor scores;                      // fp32 [T, E], of the router
+  at::Tensor gate, up;                    // dense layers: [T, F]
+  at::Tensor gate_up;  // [T · K, 2F]; undefined with an expert group: the rows of other ranks are sent again, and
+                       // their hidden activations computed again
+  bool all() const { return normed.defined(); }
+};
+
+/// All that is kept of a layer and row until its backward.
 struct SavedLayer {
   at::Tensor input;  // [T, H] compute dtype
   at::Tensor
       expert_indices;  // int32 [T, K]; undefined in dense layers. Kept, so that recomputation cannot route differently
+  KeptLayer kept = {};
 };
 
-/// Output [T, H]. With `saved`, fills `saved->expert_indices` (the caller keeps the input). With `expert_counts`
+/// Output [T, H]. With `saved`, fills `saved->expert_indices` and what is defined in `saved->kept` (the caller keeps
+/// the input). With `expert_counts`
 /// ([E] int64, zeroed or accumulated by the caller) adds how many tokens chose each expert. No autograd graph is made.
 at::Tensor forward_layer(const LayerContext& context, const LayerTensors& weights, const Row& row,
                          const at::Tensor& input, SavedLayer* saved, std::int64_t* expert_counts);
 
-/// Everything that backward needs, recomputed from what was saved.
+/// Everything that backward needs: from what was saved, the rest recomputed.
 struct RecomputedLayer;
 std::shared_ptr<RecomputedLayer> recompute_layer(const LayerContext& context, const LayerTensors& weights,
                                                  const Row& row, const SavedLayer& saved);

@@ -24,21 +24,34 @@ HeadLayout query_layout(const AttentionShape& shape) { return {shape.kv_heads, s
 HeadLayout key_layout(const AttentionShape& shape) { return {shape.kv_heads, 1, shape.qk_dim}; }
 HeadLayout value_layout(const AttentionShape& shape) { return {shape.kv_heads, 1, shape.v_dim}; }
 
+at::Tensor sinks_of(const LayerTensors& weights) {
+  return weights.sinks.defined() ? weights.sinks.to(at::kFloat).contiguous() : at::Tensor();
+}
+
 }  // namespace
 
 LayerAttention layer_attention(const LayerContext& context, const LayerTensors& weights, const Row& row,
-                               const at::Tensor& normed) {
+                               const at::Tensor& normed, const KeptLayer& kept, bool again) {
   LayerAttention attention_of_layer;
   const auto shape = attention_of_layer.shape = shape_of(context);
   const auto& table = context.rotary->table(layer_spec(context).rope_theta);
   const auto position = positions(row);
   auto& input = attention_of_layer.input;
-  input.query = split_heads_rotated(project(normed, weights.q_proj), query_layout(shape), table, position);
-  input.key = split_heads_rotated(project(normed, weights.k_proj), key_layout(shape), table, position);
-  input.value = split_heads_scaled(project(normed, weights.v_proj), value_layout(shape), context.spec->value_scale);
-  if (weights.sinks.defined()) input.sinks = weights.sinks.to(at::kFloat).contiguous();
-  attention_of_layer.result = attention(shape, row.document_begin, input, normed.scalar_type());
+  input.query = split_heads_rotated(project(normed, weights.q_proj), query_layout(shape), table, position, kept.query);
+  input.key = split_heads_rotated(project(normed, weights.k_proj), key_layout(shape), table, position, kept.key);
+  input.value =
+      split_heads_scaled(project(normed, weights.v_proj), value_layout(shape), context.spec->value_scale, kept.value);
+  input.sinks = sinks_of(weights);
+  attention_of_layer.result = {kept.attention, kept.log_sum};
+  if (!again || !kept.attention.defined()) {
+    attention_of_layer.result =
+        attention(shape, row.document_begin, input, normed.scalar_type(), attention_of_layer.result);
+  }
   return attention_of_layer;
+}
+
+LayerAttention kept_attention(const LayerContext& context, const LayerTensors& weights, const KeptLayer& kept) {
+  return {shape_of(context), {kept.query, kept.key, kept.value, sinks_of(weights)}, {kept.attention, kept.log_sum}};
 }
 
 at::Tensor layer_attention_backward(const LayerContext& context, const LayerTensors& weights,

@@ -58,8 +58,8 @@ void multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, b
   });
 }
 
-at::Tensor project(const at::Tensor& x, const at::Tensor& weight) {
-  auto out = at::empty({x.size(0), weight.size(0)}, x.options());
+at::Tensor project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& given) {
+  auto out = given.defined() ? given : at::empty({x.size(0), weight.size(0)}, x.options());
   multiply(x, weight.t(), out);
   return out;
 }

@@ -14,8 +14,8 @@ kernels::Element element_of(const at::Tensor& tensor);
 /// out [m, n] = a [m, k] · b [k, n], or out += a · b with `add`. All of one dtype. k may be 0.
 void multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, bool add = false);
 
-/// x [n, in] · weightᵀ, weight [out, in]: a new tensor [n, out] of x's dtype.
-at::Tensor project(const at::Tensor& x, const at::Tensor& weight);
+/// x [n, in] · weightᵀ, weight [out, in]: a tensor [n, out] of x's dtype, `out` if it is defined, else a new one.
+at::Tensor project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& out = {});
 
 /// gradient (fp32 [out, in]) = grad_outputᵀ [out, n] · input [n, in]; with `add` the product is computed whole and then
 /// added. n may be 0.

@@ -84,9 +84,9 @@ std::vector<std::int64_t> positions(const Row& row) {
 }
 
 at::Tensor split_heads_rotated(const at::Tensor& projection, const HeadLayout& layout, const RotaryTables::Table& table,
-                               const std::vector<std::int64_t>& position) {
+                               const std::vector<std::int64_t>& position, const at::Tensor& out) {
   check_longest(table, position);
-  auto heads = empty_heads(projection, layout);
+  auto heads = out.defined() ? out : empty_heads(projection, layout);
   const auto element = element_of(projection);
   const std::int64_t half = table.cos.size(1);
   const auto* cos = table.cos.const_data_ptr<float>();
@@ -114,8 +114,9 @@ at::Tensor merge_heads_rotated_back(const at::Tensor& heads, const HeadLayout& l
   return projection;
 }
 
-at::Tensor split_heads_scaled(const at::Tensor& projection, const HeadLayout& layout, double scale) {
-  auto heads = empty_heads(projection, layout);
+at::Tensor split_heads_scaled(const at::Tensor& projection, const HeadLayout& layout, double scale,
+                              const at::Tensor& out) {
+  auto heads = out.defined() ? out : empty_heads(projection, layout);
   const auto element = element_of(projection);
   for_heads(projection, heads, layout, [&](std::int64_t, const void* from, float* to) {
     kernels::scaled_to_fp32(from, to, static_cast<std::size_t>(layout.dim), static_cast<float>(scale), element);

@@ -38,8 +38,8 @@ float chosen_sum(const float* scores, const std::int32_t* chosen, std::int64_t t
 
 }  // namespace
 
-at::Tensor router_scores(const at::Tensor& x, const at::Tensor& weight) {
-  auto scores = project(x, weight);
+at::Tensor router_scores(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& out) {
+  auto scores = project(x, weight, out);
   const std::int64_t experts = scores.size(1);
   auto* data = scores.data_ptr<float>();
   parallel_rows(scores.size(0), experts,

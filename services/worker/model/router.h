@@ -5,8 +5,9 @@
 /// Sigmoid router with a selection bias, in fp32.
 namespace ganymede::worker::model {
 
-/// Scores in (0, 1), fp32 [T, E], of x (fp32 [T, H]) and the router's weight (fp32 [E, H]).
-at::Tensor router_scores(const at::Tensor& x, const at::Tensor& weight);
+/// Scores in (0, 1), fp32 [T, E], of x (fp32 [T, H]) and the router's weight (fp32 [E, H]). Written to `out` if it is
+/// defined.
+at::Tensor router_scores(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& out = {});
 
 /// int32 [T, K]: the experts with the largest score + bias, best first; the lower index where they are equal. Indices
 /// are valid and different even where scores are NaN. With `counts` ([E]) adds how many tokens chose each expert.
