@@ -8,15 +8,20 @@ namespace {
 
 constexpr std::array<const char*, lane_count> lane_names = {"compute", "gather",    "reduce",
                                                             "to_host", "to_device", "host"};
-constexpr std::array<const char*, 15> operation_names = {
-    "wait_batch", "gather", "release",         "forward",         "offload", "prefetch", "recompute",
-    "backward",   "reduce", "replica_reduce", "store_gradients", "accumulate_norm", "vote",    "decide",   "wait_update"};
-static_assert(operation_names.size() == static_cast<std::size_t>(OperationKind::wait_update) + 1);
+constexpr std::array<const char*, operation_kinds> operation_names = {
+    "wait_batch",      "gather",          "release",  "forward", "offload",
+    "prefetch",        "recompute",       "backward", "reduce",  "replica_reduce",
+    "store_gradients", "accumulate_norm", "vote",     "decide",  "wait_update"};
+constexpr std::array<const char*, buffer_kinds> buffer_names = {
+    "parameters", "gradients", "saved_input", "saved_indices", "saved_activations", "arena", "exchange", "scratch"};
+static_assert(operation_names.back() != nullptr && buffer_names.back() != nullptr);
 
 }  // namespace
 
 const char* name(Lane lane) { return lane_names.at(static_cast<std::size_t>(lane)); }
 
 const char* name(OperationKind kind) { return operation_names.at(static_cast<std::size_t>(kind)); }
+
+const char* name(BufferKind kind) { return buffer_names.at(static_cast<std::size_t>(kind)); }
 
 }  // namespace ganymede::plan

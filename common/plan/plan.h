@@ -3,12 +3,13 @@
 #include "common/config/config.h"
 #include "common/placement/placement.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 /// The step plan: the ordered operations of one training step with their lanes, buffers and dependencies. Data, not
-/// code: the CPU executor, and later the CUDA and the simulated one, run the same plan.
+/// code: the executors of threads and of simulated time run the same plan (executor.h).
 namespace ganymede::plan {
 
 enum class Lane : std::uint8_t { compute, gather, reduce, to_host, to_device, host };
@@ -32,9 +33,21 @@ enum class OperationKind : std::uint8_t {
   decide,
   wait_update,
 };
+constexpr std::size_t operation_kinds = static_cast<std::size_t>(OperationKind::wait_update) + 1;
 const char* name(OperationKind kind);
 
-enum class BufferKind : std::uint8_t { parameters, gradients, saved_input, saved_indices, arena, exchange, scratch };
+enum class BufferKind : std::uint8_t {
+  parameters,
+  gradients,
+  saved_input,
+  saved_indices,
+  saved_activations,  // kept.h says what lies in it
+  arena,
+  exchange,
+  scratch,
+};
+constexpr int buffer_kinds = 8;
+const char* name(BufferKind kind);
 
 /// A buffer of the worker's owned pool. Its place is fixed when the plan is built, so the peak is known before a
 /// step runs.
@@ -75,7 +88,7 @@ struct StepPlan {
 
 enum class PlanKind { train, validate };
 
-/// Whether a rank holds the bucket whole: then its gradients are written to the segment `gradients` in place, and its
+/// Whether a rank holds the bucket whole (a shard group of one, state not sharded over replicas): then its gradients are written to the segment `gradients` in place, and its
 /// parameters are read from the segment `working`, unless they are fp8 there, without a buffer or a copy.
 bool in_place(const placement::Bucket& bucket);
 

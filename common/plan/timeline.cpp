@@ -61,6 +61,15 @@ double sum_ms(const std::vector<Interval>& intervals) {
   return sum;
 }
 
+std::vector<Interval> buffer_times(const StepPlan& plan, const std::vector<Span>& spans) {
+  std::vector<Interval> times(plan.buffers.size());
+  for (std::size_t i = 0; i < plan.operations.size(); ++i) {
+    for (int b : plan.operations[i].takes) times[b].from_ms = spans[i].start_ms;
+    for (int b : plan.operations[i].frees) times[b].to_ms = spans[i].end_ms;
+  }
+  return times;
+}
+
 std::array<std::int64_t, buffer_kinds> peak_by_kind(const StepPlan& plan) {
   std::array<std::int64_t, buffer_kinds> alive{}, at_peak{};
   std::int64_t sum = 0, most = 0;

@@ -9,6 +9,7 @@
 #include "common/base/error.h"
 #include "launcher/cli/ctl.h"
 #include "launcher/cli/doctor.h"
+#include "launcher/cli/plan.h"
 #include "launcher/cli/siblings.h"
 #include "launcher/cli/train.h"
 
@@ -43,6 +44,7 @@ int run(int argc, char** argv) {
   app.add_subcommand("checkpoint", "list and verify checkpoints: ganymede checkpoint --help");
   app.add_subcommand("eval", "loss of a checkpoint on a dataset: ganymede eval --help");
   app.add_subcommand("generate", "continue a text with a checkpoint: ganymede generate --help");
+  add_plan(app);
   add_ctl(app);
   add_doctor(app);
   try {

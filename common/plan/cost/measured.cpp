@@ -46,9 +46,15 @@ struct Means {
   }
 };
 
-std::string exact_key(const std::string& kind, int layer, const std::string& bucket, int row) {
-  return fmt::format("{} {} {} {}", kind, layer, bucket, row);
-}
+/// Names of operations in the order of a plan: a bucket may be gathered several times, at different cost.
+struct Numbered {
+  std::map<std::string, int> seen;
+  std::string key(const std::string& kind, int layer, const std::string& bucket, int row) {
+    std::string name = fmt::format("{} {} {} {}", kind, layer, bucket, row);
+    int number = seen[name]++;
+    return fmt::format("{} {}", name, number);
+  }
+};
 
 }  // namespace
 
@@ -118,8 +124,9 @@ MeasuredOperations::MeasuredOperations(const std::string& file) : file_(file) {
 std::vector<double> MeasuredOperations::durations(const StepPlan& plan, const config::Config& config,
                                                   const placement::Placement& placement) const {
   Means exact, alike, kinds;
+  Numbered in_file, in_plan;
   for (const Entry& e : entries_) {
-    exact.add(exact_key(e.kind, e.layer, e.bucket, e.row), e.ms);
+    exact.add(in_file.key(e.kind, e.layer, e.bucket, e.row), e.ms);
     alike.add(class_of(e.kind, e.layer, e.bucket, config), e.ms);
     kinds.add(e.kind, e.ms);
   }
@@ -127,7 +134,7 @@ std::vector<double> MeasuredOperations::durations(const StepPlan& plan, const co
   for (const Operation& o : plan.operations) {
     std::string kind = name(o.kind), bucket = bucket_name(o, placement);
     double ms = 0;
-    if (!exact.find(exact_key(kind, o.layer, bucket, o.row), ms) &&
+    if (!exact.find(in_plan.key(kind, o.layer, bucket, o.row), ms) &&
         !alike.find(class_of(kind, o.layer, bucket, config), ms) && !kinds.find(kind, ms)) {
       fail_usage("{} has no duration of `{}`: measure a run of this recipe with check.measure_operations = true.",
                  file_, kind);

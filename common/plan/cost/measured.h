@@ -11,6 +11,9 @@
 /// for what is not of one row, and `ms` without waits for batches, updates and other lanes.
 namespace ganymede::plan {
 
+/// Its name in the run directory, by rank.
+constexpr const char* operations_file = "operations.{}.json";
+
 /// Collects the spans of a plan's operations, step by step. One thread.
 class OperationMeter {
  public:

@@ -5,6 +5,9 @@
 #include <algorithm>
 
 #include "common/base/error.h"
+#include "common/os/files.h"
+#include "common/plan/cost/measured.h"
+#include "common/plan/timeline.h"
 #include "services/worker/engine/compute_operations.h"
 #include "services/worker/engine/pool.h"
 #include "services/worker/engine/protocol_operations.h"
@@ -77,8 +80,18 @@ struct Engine::State {
       surroundings.interrupt();
       communicators.abort();
     };
+    made.one_at_a_time = config.check.measure_operations;
     made.grace = std::chrono::nanoseconds(static_cast<std::int64_t>(config.launch.collective_timeout_seconds * 1e9));
     return made;
+  }
+
+  /// The first step of an engine is slower than those that follow and is left out.
+  void measure(const ExecutorReport& report) {
+    if (!config.check.measure_operations) return;
+    if (warm) meter.add(report.spans);
+    warm = true;
+    if (meter.steps() == 0) return;
+    os::write_file_atomically(fmt::format(plan::operations_file, placement.rank), meter.json(placement));
   }
 
   void begin(std::uint64_t step, std::uint64_t parameters_of, Batches& batches, int slot) {
@@ -104,6 +117,8 @@ struct Engine::State {
   std::unique_ptr<model::ExpertExchange> exchange;
   Workbench bench;
   Pass train, validate;
+  plan::OperationMeter meter{train_plan};
+  bool warm = false;
   ThreadExecutor executor;
 };
 
@@ -131,10 +146,12 @@ StepResult Engine::train(std::uint64_t step) {
   Batches& batches = state.bench.cell.train;
   state.begin(step, step - 1, batches, static_cast<int>(step % batches.words.size()));
   ExecutorReport report = state.executor.run(state.train.plan, state.train.table);
+  state.measure(report);
   StepResult result;
   result.record = state.bench.pass.record;
   result.tokens = static_cast<std::uint64_t>(state.config.data.rows_per_step) * state.config.data.seq_len;
   result.lanes = report.lanes;
+  result.exposed_communication_ms = plan::sum_ms(plan::exposed_communication(state.train.plan, report.spans));
   result.waits_ms = state.surroundings.take_waits();
   result.imbalance = imbalance(state.spec, state.bench.pass.expert_counts);
   result.predicted_peak = state.train.plan.peak_bytes;

@@ -57,7 +57,9 @@ TEST_P(Fp8Plan, ExpertsAreDecodedIntoABufferOfTheComputeType) {
   for (std::size_t b = 0; b < placement.buckets.size(); ++b) {
     const placement::Bucket& bucket = placement.buckets[b];
     bool last_layer = bucket.layer == 2;
-    if (bucket.kind == model_spec::BucketKind::experts) EXPECT_EQ(gathers[b], last_layer ? 1 : 2) << bucket.name;
+    if (bucket.kind == model_spec::BucketKind::experts) {
+      EXPECT_EQ(gathers[b], last_layer ? 1 : 2) << bucket.name;
+    }
   }
 }
 

@@ -1,0 +1,71 @@
+#include "launcher/cli/plan.h"
+
+#include <filesystem>
+
+#include "common/base/command_line.h"
+#include "common/base/error.h"
+#include "common/os/files.h"
+#include "launcher/cli/plan_report.h"
+#include "launcher/cli/plan_svg.h"
+#include "launcher/cli/plan_text.h"
+
+namespace ganymede::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct PlanOptions {
+  PlanRequest request;
+  std::string svg, other;
+  bool print = false, json = false;
+};
+
+void write_svg(const PlanReport& report, const std::string& file) {
+  fs::path folder = fs::path(file).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder))
+    fail_usage("--svg {}: there is no folder {}.", file, folder.string());
+  if (fs::is_directory(file)) fail_usage("--svg {}: that is a folder.", file);
+  os::write_file_atomically(file, plan_svg(report));
+}
+
+void show_plan(const PlanOptions& options) {
+  if (!options.svg.empty() && options.request.hardware.empty() && options.request.measured.empty()) {
+    fail_usage("--svg {}: a drawing needs durations; give --hardware FILE or --measured FILE.", options.svg);
+  }
+  Durations durations = read_durations(options.request);
+  PlanReport report = make_report(options.request, durations);
+  if (!options.svg.empty()) write_svg(report, options.svg);
+  if (options.json) {
+    fmt::print("{}", plan_json(report));
+    return;
+  }
+  if (options.print) fmt::print("{}\n", operation_table(report));
+  if (!options.other.empty()) {
+    PlanRequest second = options.request;
+    second.recipe = options.other;
+    fmt::print("{}", difference(report, make_report(second, durations)));
+    return;
+  }
+  fmt::print("{}", summary(report));
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app) {
+  auto options = std::make_shared<PlanOptions>();
+  PlanRequest& request = options->request;
+  CLI::App* command = app.add_subcommand("plan", "what a step does, how long it would take, what it needs");
+  command->add_option("RECIPE", request.recipe, "recipe file, or RUN/config.toml")->required();
+  command->add_option("--set", request.settings, "a key of the configuration: --set offload.fraction=0.5")
+      ->allow_extra_args(false);
+  command->add_option("--rank", request.rank, "whose plan; standard: 0")->check(command_line::between(0, 65535));
+  auto* hardware = command->add_option("--hardware", request.hardware, "durations from a machine's numbers");
+  command->add_option("--measured", request.measured, "durations from RUN/operations.R.json")->excludes(hardware);
+  command->add_flag("--print", options->print, "a line for each operation");
+  command->add_option("--svg", options->svg, "draws lanes over predicted time into a file");
+  auto* other = command->add_option("--diff", options->other, "what another recipe's plan does otherwise");
+  command->add_flag("--json", options->json, "all of it as JSON")->excludes(other);
+  command->callback([options] { show_plan(*options); });
+}
+
+}  // namespace ganymede::cli

@@ -1,0 +1,86 @@
+#include "launcher/cli/plan_report.h"
+
+#include <filesystem>
+
+#include "common/base/error.h"
+#include "common/plan/cost/measured.h"
+#include "common/plan/simulated/executor.h"
+#include "common/shm/layouts.h"
+#include "launcher/cli/plan_slots.h"
+
+namespace ganymede::cli {
+namespace {
+
+/// The optimizer's state and the segments that follow from it; a plan can be looked at where there is no plugin.
+void add_segments(PlanReport& report) {
+  try {
+    report.slots = optimizer_slots(report.config.optimizer);
+  } catch (const Error& error) {
+    report.slots_unknown = error.what();
+  }
+  for (const shm::Layout& layout : shm::cell_layouts(report.config, report.placement, report.slots)) {
+    report.segments.push_back({layout.name, layout.size});
+  }
+}
+
+void simulate(PlanReport& report, const Durations& durations) {
+  std::vector<double> ms;
+  if (durations.hardware) {
+    ms = plan::hardware_durations(report.plan, report.config, report.placement, report.choices, *durations.hardware);
+    report.update_ms =
+        plan::update_ms(report.config, report.placement, *durations.hardware, static_cast<int>(report.slots.size()));
+  } else {
+    ms = plan::MeasuredOperations(durations.measured).durations(report.plan, report.config, report.placement);
+  }
+  plan::ExecutorReport run = plan::SimulatedExecutor(ms).run(report.plan, {});
+  report.spans = std::move(run.spans);
+  report.lanes = run.lanes;
+  report.exposed = plan::exposed_communication(report.plan, report.spans);
+  report.plan_ms = plan::length_ms(report.spans);
+  report.durations = durations.source;
+}
+
+}  // namespace
+
+Durations read_durations(const PlanRequest& request) {
+  Durations durations;
+  if (!request.hardware.empty()) {
+    durations.hardware = plan::load_hardware(request.hardware);
+    durations.source = durations.hardware->name;
+  } else if (!request.measured.empty()) {
+    plan::MeasuredOperations measured(request.measured);
+    durations.measured = request.measured;
+    durations.source = fmt::format("{}: {} measured steps of rank {} of {}",
+                                   std::filesystem::path(request.measured).filename().string(), measured.steps(),
+                                   measured.rank(), measured.ranks());
+  }
+  return durations;
+}
+
+PlanReport make_report(const PlanRequest& request, const Durations& durations) {
+  PlanReport report;
+  report.recipe = request.recipe;
+  report.config = config::load(request.recipe, request.settings);
+  int ranks = report.config.parallel.ranks;
+  if (request.rank >= ranks) fail_usage("--rank {}: {} has ranks 0 to {}.", request.rank, request.recipe, ranks - 1);
+  report.placement = placement::build(report.config, request.rank);
+  report.plan = plan::build(report.config, report.placement, plan::PlanKind::train);
+  report.choices = plan::choices_of(report.config);
+  for (const plan::Operation& operation : report.plan.operations) {
+    report.moved.push_back(plan::operation_traffic(operation, report.config, report.placement, report.choices));
+  }
+  report.traffic = plan::step_traffic(report.config, report.placement, report.choices);
+  add_segments(report);
+  if (durations.known()) simulate(report, durations);
+  return report;
+}
+
+std::string subject(const PlanReport& report, const plan::Operation& operation) {
+  if (operation.bucket >= 0) return report.placement.buckets[operation.bucket].name;
+  if (operation.row < 0) return "";
+  if (operation.layer < 0) return fmt::format("embed row {}", operation.row);
+  if (operation.layer >= report.config.model.layers) return fmt::format("head row {}", operation.row);
+  return fmt::format("layer.{} row {}", operation.layer, operation.row);
+}
+
+}  // namespace ganymede::cli

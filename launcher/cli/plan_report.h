@@ -1,0 +1,66 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/plan/cost/cost_table.h"
+#include "common/plan/timeline.h"
+
+namespace ganymede::cli {
+
+/// What is asked for.
+struct PlanRequest {
+  std::string recipe;
+  std::vector<std::string> settings;  // "key=value"
+  int rank = 0;
+  std::string hardware, measured;  // a file, or none; not both
+};
+
+/// Where durations come from, read once and used for both plans of a comparison.
+struct Durations {
+  std::optional<plan::Hardware> hardware;
+  std::string measured;  // file
+  std::string source;    // "gh200", "operations.0.json (7 steps)"; empty: no durations
+  bool known() const { return !source.empty(); }
+};
+/// Throws Error(usage) for a file that cannot be used.
+Durations read_durations(const PlanRequest& request);
+
+/// The plan of one step on one rank, and what follows from it.
+struct PlanReport {
+  std::string recipe, durations;  // `durations` as Durations::source
+  config::Config config;
+  placement::Placement placement;
+  plan::StepPlan plan;
+  plan::TrafficChoices choices;
+  std::vector<plan::Moved> moved;  // by operation: what it sends
+  std::vector<plan::TrafficLine> traffic;
+
+  std::vector<std::string> slots;  // state of the optimizer
+  std::string slots_unknown;       // why not; empty: they are known
+  struct SegmentSize {
+    std::string name;
+    std::uint64_t bytes = 0;
+  };
+  std::vector<SegmentSize> segments;  // shared memory of the cell
+
+  // With durations only.
+  std::vector<plan::Span> spans;
+  std::array<plan::LaneUse, plan::lane_count> lanes{};
+  std::vector<plan::Interval> exposed;
+  double plan_ms = 0, update_ms = 0;  // of one step; its optimizer update, 0 with measured durations
+
+  bool timed() const { return !durations.empty(); }
+  double step_ms() const { return plan_ms + update_ms; }
+  double tokens_per_step() const { return static_cast<double>(config.data.rows_per_step) * config.data.seq_len; }
+  double tokens_per_second() const { return tokens_per_step() / step_ms() * 1e3; }  // all ranks
+};
+
+/// Throws Error(usage) as config::load and plan::build do.
+PlanReport make_report(const PlanRequest& request, const Durations& durations);
+
+/// "layer.7.experts", "layer.7 row 0", "head row 0"; empty for what is of the whole step.
+std::string subject(const PlanReport& report, const plan::Operation& operation);
+
+}  // namespace ganymede::cli

@@ -1,0 +1,135 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "common/base/error.h"
+#include "launcher/cli/plan_report.h"
+#include "launcher/cli/plan_svg.h"
+#include "launcher/cli/plan_text.h"
+#include "tests/support/temporary_folder.h"
+
+namespace ganymede::cli {
+namespace {
+
+const std::string source = GANYMEDE_SOURCE_DIR;
+
+PlanReport report_of(std::vector<std::string> settings, bool timed = true,
+                     const std::string& recipe = source + "/configs/recipes/tiny.toml") {
+  PlanRequest request;
+  request.recipe = recipe;
+  request.settings = std::move(settings);
+  if (timed) request.hardware = source + "/configs/hardware/cpu2.toml";
+  return make_report(request, read_durations(request));
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++found;
+  return found;
+}
+
+TEST(Plan, TheTableHasALineForEveryOperation) {
+  for (bool timed : {true, false}) {
+    PlanReport report = report_of({"parallel.ranks=2"}, timed);
+    std::string table = operation_table(report);
+    EXPECT_EQ(count(table, "\n"), report.plan.operations.size() + 1);
+    EXPECT_EQ(table.find("starts at") != std::string::npos, timed);
+    EXPECT_NE(table.find("+parameters layer.1.experts"), std::string::npos);
+  }
+}
+
+TEST(Plan, TheSummaryGivesTimeMemoryAndTraffic) {
+  std::string text = summary(report_of({"parallel.ranks=2"}));
+  for (const char* part : {"predicted with cpu2", "exposed communication", "tokens/s", "most alive at once", "arena",
+                           "working", "experts  gather, forward", "reduce"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+  EXPECT_EQ(text.find("between nodes, GB"), std::string::npos) << "all ranks are on one node";
+}
+
+TEST(Plan, WithoutDurationsNoTimeIsInvented) {
+  std::string text = summary(report_of({}, false));
+  EXPECT_EQ(text.find("tokens/s"), std::string::npos);
+  EXPECT_NE(text.find("most alive at once"), std::string::npos);
+}
+
+TEST(Plan, OfTheReferenceJobShowsThePublishedBytesBetweenNodes) {
+  PlanRequest request;
+  request.recipe = source + "/configs/recipes/reference.toml";
+  request.hardware = source + "/configs/hardware/gh200.toml";
+  std::string text = summary(make_report(request, read_durations(request)));
+  auto row = [&](const std::string& what) {
+    auto at = text.find(what);
+    return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
+  };
+  EXPECT_TRUE(row("… and every layer").ends_with("471.0     469.8     941.9")) << text;
+  EXPECT_TRUE(row("… and bf16 expert gradients").ends_with("246.0     239.5     477.5")) << text;
+}
+
+TEST(Plan, APlanDoesNotDifferFromItself) {
+  PlanReport report = report_of({"parallel.ranks=2"});
+  std::string text = difference(report, report);
+  EXPECT_EQ(text.find("\n+ "), std::string::npos);
+  EXPECT_EQ(text.find("\n- "), std::string::npos);
+  EXPECT_EQ(text.find("\n~ "), std::string::npos);
+  EXPECT_NE(text.find(fmt::format("{} operations are the same", report.plan.operations.size())), std::string::npos);
+}
+
+TEST(Plan, ADifferenceNamesOperationsThatComeGoAndChange) {
+  PlanReport none = report_of({"parallel.ranks=2"}), half = report_of({"parallel.ranks=2", "offload.fraction=0.5"});
+  std::string there = difference(none, half), back = difference(half, none);
+  EXPECT_NE(there.find("\n+ offload layer.0 row 0\n"), std::string::npos) << there;
+  EXPECT_NE(back.find("\n- offload layer.0 row 0\n"), std::string::npos) << back;
+  EXPECT_NE(there.find("arena"), std::string::npos);
+  PlanReport bf16 =
+      report_of({"parallel.ranks=2", "compute.dtype=bf16", "wire.dense_gather=bf16", "wire.expert_gather=bf16"});
+  EXPECT_NE(difference(none, bf16).find("~ gather embed: wire fp32 → bf16, bytes 24 KiB → 12 KiB"), std::string::npos);
+}
+
+TEST(Plan, JsonHasEveryOperationWithItsTime) {
+  PlanReport report = report_of({"parallel.ranks=2"});
+  auto object = nlohmann::json::parse(plan_json(report));
+  ASSERT_EQ(object["operations"].size(), report.plan.operations.size());
+  double end = 0;
+  for (const auto& operation : object["operations"]) {
+    end = std::max(end, operation["start_ms"].get<double>() + operation["ms"].get<double>());
+  }
+  EXPECT_NEAR(object["time"]["plan_ms"].get<double>(), end, 1e-9);
+  EXPECT_EQ(object["memory"]["peak_bytes"], report.plan.peak_bytes);
+  EXPECT_FALSE(nlohmann::json::parse(plan_json(report_of({}, false))).contains("time"));
+}
+
+TEST(Plan, TheDrawingHasABarForEveryOperationThatTakesTime) {
+  PlanReport report = report_of({"parallel.ranks=2", "run.name=a&b"});
+  std::string svg = plan_svg(report);
+  std::size_t bars = 0;
+  for (const plan::Span& span : report.spans) bars += span.end_ms > span.start_ms ? 1 : 0;
+  EXPECT_EQ(count(svg, "<g><title>"), bars);
+  EXPECT_EQ(count(svg, "<g>"), count(svg, "</g>"));
+  EXPECT_EQ(count(svg, "exposed communication: "), report.exposed.size() + 1);  // and in the title
+  EXPECT_NE(svg.find("a&amp;b"), std::string::npos);
+  EXPECT_TRUE(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
+}
+
+TEST(Plan, RanksThatAreNotThereAreRefused) {
+  PlanRequest request;
+  request.recipe = source + "/configs/recipes/tiny.toml";
+  request.rank = 3;
+  try {
+    make_report(request, {});
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_EQ(std::string(error.what()), "--rank 3: " + request.recipe + " has ranks 0 to 0.");
+  }
+}
+
+TEST(Plan, AnOptimizerThatIsNotThereIsSaid) {
+  PlanReport report = report_of({"optimizer.name=nothing"});
+  EXPECT_FALSE(report.slots_unknown.empty());
+  EXPECT_NE(summary(report).find("without the optimizer's state, which is not known: "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ganymede::cli

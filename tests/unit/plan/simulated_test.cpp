@@ -1,0 +1,95 @@
+#include "common/plan/simulated/executor.h"
+
+#include <gtest/gtest.h>
+
+#include "common/plan/timeline.h"
+
+namespace ganymede::plan {
+namespace {
+
+/// gather 0 | forward 1 (after 0) | gather 2 | forward 3 (after 2) | offload 4 (after 1)
+StepPlan small_plan() {
+  StepPlan plan;
+  plan.operations = {
+      {.kind = OperationKind::gather, .lane = Lane::gather, .takes = {0}},
+      {.kind = OperationKind::forward, .lane = Lane::compute, .frees = {0}, .after = {0}},
+      {.kind = OperationKind::gather, .lane = Lane::gather, .takes = {1}},
+      {.kind = OperationKind::forward, .lane = Lane::compute, .frees = {1}, .after = {2}},
+      {.kind = OperationKind::offload, .lane = Lane::to_host, .takes = {2}, .frees = {2}, .after = {1}},
+  };
+  plan.buffers = {{"a", BufferKind::parameters, 64}, {"b", BufferKind::parameters, 128}, {"c", BufferKind::arena, 32}};
+  return plan;
+}
+
+const std::vector<double> durations = {10, 5, 20, 5, 100};
+
+TEST(SimulatedExecutor, StartsWhenLaneAndDependenciesAreFree) {
+  ExecutorReport report = SimulatedExecutor(durations).run(small_plan(), {});
+  const double starts[] = {0, 10, 10, 30, 15}, ends[] = {10, 15, 30, 35, 115};
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(report.spans[i].start_ms, starts[i]) << i;
+    EXPECT_EQ(report.spans[i].end_ms, ends[i]) << i;
+  }
+  EXPECT_EQ(report.lanes[0].busy_ms, 10);
+  EXPECT_EQ(report.lanes[0].wait_ms, 25);
+  EXPECT_EQ(length_ms(report.spans), 115);
+}
+
+TEST(SimulatedExecutor, IsTheSameEveryTime) {
+  ExecutorReport first = SimulatedExecutor(durations).run(small_plan(), {});
+  ExecutorReport second = SimulatedExecutor(durations).run(small_plan(), {});
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(first.spans[i].end_ms, second.spans[i].end_ms);
+}
+
+TEST(SimulatedExecutor, MissingDurationsTakeNoTime) {
+  EXPECT_EQ(length_ms(timeline(small_plan(), {})), 0);
+  EXPECT_EQ(length_ms(timeline(small_plan(), {10})), 10);
+}
+
+TEST(Timeline, ExposedCommunicationIsWhatNoComputationCovers) {
+  std::vector<Span> spans = timeline(small_plan(), durations);
+  std::vector<Interval> exposed = exposed_communication(small_plan(), spans);
+  // Transfers run from 0 to 115 without a gap, computation from 10 to 15 and from 30 to 35.
+  ASSERT_EQ(exposed.size(), 3u);
+  EXPECT_EQ(exposed[0].to_ms, 10);
+  EXPECT_EQ(exposed[1].from_ms, 15);
+  EXPECT_EQ(exposed[1].to_ms, 30);
+  EXPECT_EQ(exposed[2].from_ms, 35);
+  EXPECT_EQ(exposed[2].to_ms, 115);
+  EXPECT_EQ(sum_ms(exposed), 105);
+}
+
+TEST(Timeline, AWaitForAnUpdateIsNoCommunication) {
+  StepPlan plan;
+  plan.operations = {{.kind = OperationKind::gather, .lane = Lane::gather}};
+  std::vector<Span> spans = {{0, 100, {.words_ms = 90, .collectives_ms = 10}}};
+  EXPECT_EQ(sum_ms(exposed_communication(plan, spans)), 10);
+}
+
+TEST(Timeline, NothingIsExposedWhereNothingIsTransferred) {
+  StepPlan plan;
+  plan.operations = {{.kind = OperationKind::forward, .lane = Lane::compute}};
+  EXPECT_TRUE(exposed_communication(plan, timeline(plan, {5})).empty());
+}
+
+TEST(Timeline, PeakIsSplitByKindAndLeavesOutTheArena) {
+  StepPlan plan = small_plan();
+  auto kinds = peak_by_kind(plan);
+  EXPECT_EQ(kinds[static_cast<std::size_t>(BufferKind::parameters)], 128);
+  EXPECT_EQ(kinds[static_cast<std::size_t>(BufferKind::arena)], 0);
+}
+
+TEST(Timeline, KindsOfARealPlanSumUpToItsPeak) {
+  config::Config config;
+  config.parallel.ranks = 2;
+  config.model.layers = 3;
+  config.data.rows_per_step = 4;
+  config.offload.fraction = 0.5;
+  StepPlan plan = build(config, placement::build(config, 0), PlanKind::train);
+  std::int64_t sum = 0;
+  for (std::int64_t bytes : peak_by_kind(plan)) sum += bytes;
+  EXPECT_EQ(sum, plan.peak_bytes);
+}
+
+}  // namespace
+}  // namespace ganymede::plan
