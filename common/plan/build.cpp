@@ -3,6 +3,7 @@
 
 #include "common/base/error.h"
 #include "common/plan/builder.h"
+#include "common/plan/kept.h"
 #include "common/plan/plan.h"
 
 namespace ganymede::plan {
@@ -16,13 +17,14 @@ class Passes {
         rows_(rows),
         hidden_(hidden_bytes(builder.config)),
         offloaded_(offloaded_layers(builder.config)),
+        recompute_(builder.config.recompute != config::Recompute::none),
         input_(rows, -1),
         grad_(rows, -1),
         saved_(builder.layers, std::vector<Saved>(rows)) {}
 
   /// What is kept of a layer and row for its backward.
   struct Saved {
-    int input = -1, indices = -1, arena = -1;
+    int input = -1, indices = -1, activations = -1, arena = -1;
   };
 
   void embed();
@@ -38,6 +40,7 @@ class Passes {
   int new_hidden(BufferKind kind, const char* what, int layer, int row) {
     return builder_.new_buffer(kind, fmt::format("{} layer.{} row {}", what, layer, row), hidden_, -1, layer, row);
   }
+  void keep_activations(Operation& forward, Saved& saved);
   Operation compute(OperationKind kind, int layer, int row) {
     return Operation{.kind = kind, .lane = Lane::compute, .layer = layer, .row = row};
   }
@@ -46,6 +49,7 @@ class Passes {
   int rows_;
   std::int64_t hidden_;
   int offloaded_;
+  bool recompute_;
   std::vector<int> input_;  // per row: the newest hidden state
   std::vector<int> grad_;   // per row: gradient by the newest hidden state
   std::vector<std::vector<Saved>> saved_;
@@ -76,8 +80,18 @@ void Passes::forward(int layer, bool keep) {
                                           bytes, -1, layer, r);
       forward.takes.push_back(saved.indices);
     }
+    if (keep) keep_activations(forward, saved);
     builder_.add(std::move(forward));
   }
+}
+
+void Passes::keep_activations(Operation& forward, Saved& saved) {
+  std::int64_t bytes = kept_activations(builder_.config, forward.layer).bytes;
+  if (bytes == 0) return;
+  saved.activations = builder_.new_buffer(BufferKind::saved_activations,
+                                          fmt::format("activations layer.{} row {}", forward.layer, forward.row), bytes,
+                                          -1, forward.layer, forward.row);
+  forward.takes.push_back(saved.activations);
 }
 
 void Passes::offload(int layer) {
@@ -129,11 +143,14 @@ void Passes::prefetch(int layer) {
 void Passes::backward(int layer) {
   for (int r = 0; r < rows_; ++r) {
     const Saved& saved = saved_[layer][r];
-    Operation recompute = compute(OperationKind::recompute, layer, r);
-    builder_.read_parameters(recompute, layer);
-    recompute.uses.push_back(saved.input);
-    if (saved.indices >= 0) recompute.uses.push_back(saved.indices);
-    builder_.add(std::move(recompute));
+    if (recompute_) {
+      Operation recompute = compute(OperationKind::recompute, layer, r);
+      builder_.read_parameters(recompute, layer);
+      recompute.uses.push_back(saved.input);
+      if (saved.indices >= 0) recompute.uses.push_back(saved.indices);
+      if (saved.activations >= 0) recompute.uses.push_back(saved.activations);
+      builder_.add(std::move(recompute));
+    }
 
     Operation backward = compute(OperationKind::backward, layer, r);
     builder_.read_parameters(backward, layer);
@@ -141,6 +158,7 @@ void Passes::backward(int layer) {
     backward.uses.push_back(grad_[r]);
     backward.frees.push_back(saved.input);
     if (saved.indices >= 0) backward.frees.push_back(saved.indices);
+    if (saved.activations >= 0) backward.frees.push_back(saved.activations);
     builder_.add(std::move(backward));
   }
 }
@@ -214,20 +232,6 @@ std::int64_t hidden_bytes(const config::Config& config) {
   return (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
 }
 
-StepPlan build(const config::Config& config, const placement::Placement& placement, PlanKind kind) {
-  require_one_format(config);
-  Builder builder(config, placement);
-  if (kind == PlanKind::validate) {
-    int rows = (config.validation.rows + placement.world - 1) / placement.world;
-    Passes passes(builder, rows);
-    forward_pass(builder, passes, false);
-    Operation vote{.kind = OperationKind::vote, .lane = Lane::host};
-    vote.after.push_back(passes.head_loss());
-    builder.release(builder.layers);
-    builder.add(std::move(vote));
-    return builder.finish();
-  }
-  Passes passes(builder, placement::rows_of(config, placement.rank).count);
 namespace {
 
 void require_one_format(const config::Config& config) {
@@ -242,6 +246,20 @@ void require_one_format(const config::Config& config) {
 
 }  // namespace
 
+StepPlan build(const config::Config& config, const placement::Placement& placement, PlanKind kind) {
+  require_one_format(config);
+  Builder builder(config, placement);
+  if (kind == PlanKind::validate) {
+    int rows = (config.validation.rows + placement.world - 1) / placement.world;
+    Passes passes(builder, rows);
+    forward_pass(builder, passes, false);
+    Operation vote{.kind = OperationKind::vote, .lane = Lane::host};
+    vote.after.push_back(passes.head_loss());
+    builder.release(builder.layers);
+    builder.add(std::move(vote));
+    return builder.finish();
+  }
+  Passes passes(builder, placement::rows_of(config, placement.rank).count);
   forward_pass(builder, passes, true);
   backward_pass(builder, passes);
   finish_train(builder);

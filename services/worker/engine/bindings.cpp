@@ -2,12 +2,45 @@
 
 #include <algorithm>
 
+#include "common/base/error.h"
+#include "common/plan/kept.h"
+
 namespace ganymede::worker {
 namespace {
 
 constexpr const char* embed_name = "model.embed_tokens.weight";
 constexpr const char* norm_name = "model.norm.weight";
 constexpr const char* head_name = "lm_head.weight";
+
+at::Tensor& tensor_of(model::KeptLayer& kept, plan::Kept what) {
+  switch (what) {
+    case plan::Kept::attention:
+      return kept.attention;
+    case plan::Kept::log_sum:
+      return kept.log_sum;
+    case plan::Kept::normed:
+      return kept.normed;
+    case plan::Kept::middle:
+      return kept.middle;
+    case plan::Kept::feed_input:
+      return kept.feed_input;
+    case plan::Kept::query:
+      return kept.query;
+    case plan::Kept::key:
+      return kept.key;
+    case plan::Kept::value:
+      return kept.value;
+    case plan::Kept::scores:
+      return kept.scores;
+    case plan::Kept::gate:
+      return kept.gate;
+    case plan::Kept::up:
+      return kept.up;
+    case plan::Kept::gate_up:
+      return kept.gate_up;
+  }
+  impossible(__FILE__, __LINE__, "a kept activation that does not exist");
+}
 
 }  // namespace
 
@@ -42,6 +75,12 @@ at::Tensor Bindings::view(const plan::Operation& operation, const std::string& n
                            place.bucket, -1);
   if (buffer >= 0) {
     base = bench_.pool + plan_.buffers[buffer].offset;
+  } else if (!plan::in_place(bucket)) {
+    return {};
+  } else if (gradient) {
+    base = reinterpret_cast<std::byte*>(bench_.cell.gradients.data() + bucket.shard_offset);
+  } else {
+    base = bench_.cell.working.data() + bench_.cell.working_form.offset[place.bucket];
   }
   return at::from_blob(base + place.offset * element, place.parameter->shape, gradient ? at::kFloat : type_);
 }
@@ -75,18 +114,22 @@ at::Tensor Bindings::embed_gradient(const plan::Operation& operation) const {
 at::Tensor Bindings::hidden(int buffer) const {
   return at::from_blob(bench_.pool + plan_.buffers[buffer].offset,
                        {bench_.config.data.seq_len, bench_.config.model.hidden},
-  } else if (!plan::in_place(bucket)) {
-    return {};
-  } else if (gradient) {
-    base = reinterpret_cast<std::byte*>(bench_.cell.gradients.data() + bucket.shard_offset);
-  } else {
-    base = bench_.cell.working.data() + bench_.cell.working_form.offset[place.bucket];
                        scalar_type(bench_.config.compute.dtype));
 }
 
 at::Tensor Bindings::indices(int buffer) const {
   return at::from_blob(bench_.pool + plan_.buffers[buffer].offset,
                        {bench_.config.data.seq_len, bench_.config.model.top_k}, at::kInt);
+}
+
+model::KeptLayer Bindings::kept(int buffer) const {
+  model::KeptLayer kept;
+  const plan::Buffer& place = plan_.buffers[buffer];
+  for (const plan::KeptPart& part : plan::kept_activations(bench_.config, place.layer).parts) {
+    tensor_of(kept, part.what) =
+        at::from_blob(bench_.pool + place.offset + part.offset, part.shape, part.fp32 ? at::kFloat : type_);
+  }
+  return kept;
 }
 
 void Bindings::clear_gaps(const plan::Operation& operation) const {

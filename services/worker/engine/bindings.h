@@ -6,6 +6,7 @@
 
 #include "services/worker/engine/workbench.h"
 #include "services/worker/model/ends.h"
+#include "services/worker/model/layer.h"
 
 namespace ganymede::worker {
 
@@ -30,6 +31,8 @@ class Bindings {
   at::Tensor hidden(int buffer) const;
   /// int32 [T, K].
   at::Tensor indices(int buffer) const;
+  /// What a layer's buffer of kept activations holds.
+  model::KeptLayer kept(int buffer) const;
 
   /// Zeroes what no gradient is written to in the gradient buffers that the operation takes: gaps between parameters
   /// and selection biases. Else old bytes of the pool would travel with them.

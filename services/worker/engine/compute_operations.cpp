@@ -54,6 +54,7 @@ void ComputeOperations::forward_layer(const Operation& operation, int index) {
   std::int64_t first = first_count(bench_.spec, operation.layer);
   std::int64_t* counts = train && first >= 0 ? bench_.pass.expert_counts.data() + first : nullptr;
   model::SavedLayer saved;
+  saved.kept = kept(operation);
   at::Tensor input = buffer(operation, BufferKind::saved_input, operation.layer);
   at::Tensor out = model::forward_layer(context(operation.layer), tensors(index).weights, row(operation), input,
                                         train ? &saved : nullptr, counts);
@@ -62,9 +63,14 @@ void ComputeOperations::forward_layer(const Operation& operation, int index) {
   if (indices.defined()) indices.copy_(saved.expert_indices);
 }
 
+model::KeptLayer ComputeOperations::kept(const Operation& operation) const {
+  int found = find_buffer(plan_, operation, BufferKind::saved_activations, -1, operation.layer);
+  return found < 0 ? model::KeptLayer() : bindings_.kept(found);
+}
+
 void ComputeOperations::recompute(const Operation& operation, int index) {
   model::SavedLayer saved{buffer(operation, BufferKind::saved_input, operation.layer),
-                          buffer(operation, BufferKind::saved_indices, operation.layer)};
+                          buffer(operation, BufferKind::saved_indices, operation.layer), kept(operation)};
   recomputed_ = model::recompute_layer(context(operation.layer), tensors(index).weights, row(operation), saved);
 }
 
@@ -85,6 +91,7 @@ void ComputeOperations::backward_head(const Operation& operation) {
 }
 
 void ComputeOperations::backward_layer(const Operation& operation, int index) {
+  if (recomputed_ == nullptr) recompute(operation, index);  // all was kept: it is only put together
   Bindings::Layer& layer = tensors(index);
   at::Tensor grad = buffer(operation, BufferKind::scratch, -1);
   at::Tensor by_input = model::backward_layer(context(operation.layer), layer.weights, layer.gradients, row(operation),

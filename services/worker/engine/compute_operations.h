@@ -27,6 +27,7 @@ class ComputeOperations {
   model::LayerContext context(int layer);
   Bindings::Layer& tensors(int index);
   at::Tensor buffer(const plan::Operation& operation, plan::BufferKind kind, int layer) const;
+  model::KeptLayer kept(const plan::Operation& operation) const;
   const model::Row& row(const plan::Operation& operation) const { return bench_.pass.rows.at(operation.row); }
 
   Workbench& bench_;
