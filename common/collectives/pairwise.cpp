@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "common/base/error.h"
+#include "common/collectives/arguments.h"
+#include "common/collectives/sums.h"
 
 namespace ganymede::collectives {
 namespace {
@@ -30,76 +32,65 @@ Bytes part(Bytes bytes, std::span<const std::size_t> offsets, int member) {
   return bytes.subspan(offsets[member], offsets[member + 1] - offsets[member]);
 }
 
-void check_offsets(std::span<const std::size_t> offsets, int size, std::size_t bytes, const char* operation) {
-  GANYMEDE_CHECK(offsets.size() == static_cast<std::size_t>(size) + 1, "{}: {} offsets for {} members", operation,
-                 offsets.size(), size);
-  GANYMEDE_CHECK(std::is_sorted(offsets.begin(), offsets.end()) && offsets.back() <= bytes,
-                 "{}: offsets that end at {} do not fit {} bytes", operation, offsets.back(), bytes);
+int place_in(const Group& group) {
+  auto mine = std::find(group.ranks.begin(), group.ranks.end(), group.rank);
+  GANYMEDE_CHECK(mine != group.ranks.end(), "rank {} is not in group {}", group.rank, group.name);
+  return static_cast<int>(mine - group.ranks.begin());
 }
 
 }  // namespace
 
-PairwiseCommunicator::PairwiseCommunicator(Group group) : group_(std::move(group)) {
-  auto mine = std::find(group_.ranks.begin(), group_.ranks.end(), group_.rank);
-  GANYMEDE_CHECK(mine != group_.ranks.end(), "rank {} is not in group {}", group_.rank, group_.name);
-  place_ = static_cast<int>(mine - group_.ranks.begin());
-}
+PairwiseCommunicator::PairwiseCommunicator(Group group)
+    : group_(std::move(group)), map_(group_.nodes, static_cast<int>(group_.ranks.size()), place_in(group_)) {}
 
-PendingPtr PairwiseCommunicator::exchange(const char* operation, const std::vector<Send>& sends,
+PendingPtr PairwiseCommunicator::exchange(const char* operation, const Cargo& cargo, const std::vector<Send>& sends,
                                           const std::vector<Receive>& receives) {
   std::vector<Send> real_sends;
   std::vector<Receive> real_receives;
-  std::uint64_t bytes = 0;
+  std::uint64_t inside = 0, between = 0;
   for (const Send& send : sends) {
-    if (send.member == place_ || send.bytes.empty()) continue;
+    if (send.member == rank() || send.bytes.empty()) continue;
     real_sends.push_back(send);
-    bytes += send.bytes.size();
+    (map_.local(send.member) ? inside : between) += send.bytes.size();
   }
   for (const Receive& receive : receives) {
-    if (receive.member != place_ && !receive.bytes.empty()) real_receives.push_back(receive);
+    if (receive.member != rank() && !receive.bytes.empty()) real_receives.push_back(receive);
   }
-  {
-    std::lock_guard lock(traffic_mutex_);
-    bytes_sent_[operation] += bytes;
-  }
+  counter_.add(operation, cargo, inside, between);
   return start(real_sends, real_receives);
 }
 
-PendingPtr PairwiseCommunicator::all_gather(ConstBytes mine, Bytes all, std::span<const std::size_t> offsets) {
-  check_offsets(offsets, size(), all.size(), "all_gather");
-  Bytes own = part(all, offsets, place_);
-  GANYMEDE_CHECK(own.size() == mine.size(), "all_gather: {} bytes of its own, the offsets say {}", mine.size(),
-                 own.size());
+PendingPtr PairwiseCommunicator::all_gather(ConstBytes mine, Bytes all, std::span<const std::size_t> offsets,
+                                            const Cargo& cargo) {
+  check_gather(mine, all, offsets, size(), rank());
+  Bytes own = part(all, offsets, rank());
   if (own.data() != mine.data() && !own.empty()) std::memcpy(own.data(), mine.data(), mine.size());
   std::vector<Send> sends;
   std::vector<Receive> receives;
   // Each starts with its right neighbour, so that the members do not all send to the same one.
   for (int step = 1; step < size(); ++step) {
-    sends.push_back({(place_ + step) % size(), mine});
-    int from = (place_ - step + size()) % size();
+    sends.push_back({(rank() + step) % size(), mine});
+    int from = (rank() - step + size()) % size();
     receives.push_back({from, part(all, offsets, from)});
   }
-  return exchange("all_gather", sends, receives);
+  return exchange("all_gather", cargo, sends, receives);
 }
 
 PendingPtr PairwiseCommunicator::all_to_all(ConstBytes send, std::span<const std::size_t> send_offsets, Bytes receive,
-                                            std::span<const std::size_t> receive_offsets) {
-  check_offsets(send_offsets, size(), send.size(), "all_to_all");
-  check_offsets(receive_offsets, size(), receive.size(), "all_to_all");
-  ConstBytes kept = part(send, send_offsets, place_);
-  Bytes own = part(receive, receive_offsets, place_);
-  GANYMEDE_CHECK(kept.size() == own.size(), "all_to_all: sends itself {} bytes and expects {}", kept.size(),
-                 own.size());
+                                            std::span<const std::size_t> receive_offsets, const Cargo& cargo) {
+  check_exchange(send, send_offsets, receive, receive_offsets, size(), rank());
+  ConstBytes kept = part(send, send_offsets, rank());
+  Bytes own = part(receive, receive_offsets, rank());
   if (own.data() != kept.data() && !own.empty()) std::memcpy(own.data(), kept.data(), kept.size());
   std::vector<Send> sends;
   std::vector<Receive> receives;
   for (int step = 1; step < size(); ++step) {
-    int to = (place_ + step) % size();
-    int from = (place_ - step + size()) % size();
+    int to = (rank() + step) % size();
+    int from = (rank() - step + size()) % size();
     sends.push_back({to, part(send, send_offsets, to)});
     receives.push_back({from, part(receive, receive_offsets, from)});
   }
-  return exchange("all_to_all", sends, receives);
+  return exchange("all_to_all", cargo, sends, receives);
 }
 
 PendingPtr PairwiseCommunicator::all_reduce(std::span<std::int64_t> values) {
@@ -123,30 +114,47 @@ PendingPtr PairwiseCommunicator::all_reduce(std::span<std::int64_t> values) {
       for (int member = 0; member < members; ++member) values[i] += buffers->theirs[member * count + i];
     }
   };
-  return std::make_unique<Finishing>(exchange("all_reduce", sends, receives), finish);
+  return std::make_unique<Finishing>(exchange("all_reduce", {}, sends, receives), finish);
+}
+
+PendingPtr PairwiseCommunicator::receive_and_sum(const char* operation, const Cargo& cargo, ConstBytes values,
+                                                 std::size_t width, std::span<const std::int64_t> cut, Sum sum) {
+  std::size_t bytes = static_cast<std::size_t>(cut[rank() + 1] - cut[rank()]) * width;
+  auto theirs = std::make_shared<std::vector<std::byte>>(bytes * static_cast<std::size_t>(size()));
+  std::vector<Send> sends;
+  std::vector<Receive> receives;
+  std::vector<const std::byte*> terms;
+  for (int member = 0; member < size(); ++member) {
+    auto begin = static_cast<std::size_t>(cut[member]) * width, end = static_cast<std::size_t>(cut[member + 1]) * width;
+    sends.push_back({member, values.subspan(begin, end - begin)});
+    receives.push_back({member, Bytes(*theirs).subspan(static_cast<std::size_t>(member) * bytes, bytes)});
+    terms.push_back(member == rank() ? values.data() + begin : receives.back().bytes.data());
+  }
+  auto finish = [theirs, terms, sum = std::move(sum)] { sum(terms); };
+  return std::make_unique<Finishing>(exchange(operation, cargo, sends, receives), finish);
+}
+
+PendingPtr PairwiseCommunicator::all_to_all_sum(ConstBytes values, Element element, std::span<const std::int64_t> cut,
+                                                std::span<float> sum, const Cargo& cargo) {
+  check_sum(values.size() / element_bytes(element), cut, sum, size(), rank());
+  auto add = [=](std::span<const std::byte* const> terms) { sum_in_order(element, terms, sum.size(), sum.data()); };
+  return receive_and_sum("all_to_all_sum", cargo, values, element_bytes(element), cut, add);
 }
 
 PendingPtr PairwiseCommunicator::reduce_scatter(std::span<const float> values, std::span<const std::int64_t> cut,
-                                                std::span<float> sum) {
-  GANYMEDE_CHECK(cut.size() == static_cast<std::size_t>(size()) + 1 &&
-                     sum.size() == static_cast<std::size_t>(cut[place_ + 1] - cut[place_]),
-                 "reduce_scatter: {} boundaries and room for {} sums in a group of {}", cut.size(), sum.size(), size());
-  auto theirs = std::make_shared<std::vector<float>>(sum.size() * size());
-  std::vector<Send> sends;
-  std::vector<Receive> receives;
-  for (int member = 0; member < size(); ++member) {
-    sends.push_back({member, std::as_bytes(values.subspan(cut[member], cut[member + 1] - cut[member]))});
-    receives.push_back(
-        {member, std::as_writable_bytes(std::span(*theirs)).subspan(member * sum.size_bytes(), sum.size_bytes())});
-  }
-  std::span<const float> own = values.subspan(cut[place_], sum.size());
-  auto finish = [theirs, sum, own, members = size(), place = place_] {
-    for (int member = 0; member < members; ++member) {
-      const float* term = member == place ? own.data() : theirs->data() + member * sum.size();
-      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = member == 0 ? term[i] : sum[i] + term[i];
+                                                std::span<float> sum, const Cargo& cargo) {
+  check_sum(values.size(), cut, sum, size(), rank());
+  auto add = [this, sum](std::span<const std::byte* const> terms) {
+    std::vector<std::vector<float>> of_nodes(static_cast<std::size_t>(map_.nodes()), std::vector<float>(sum.size()));
+    std::vector<const std::byte*> node_terms;
+    for (int node = 0; node < map_.nodes(); ++node) {
+      sum_in_order(Element::fp32, terms.subspan(static_cast<std::size_t>(map_.first(node)), map_.members(node)),
+                   sum.size(), of_nodes[node].data());
+      node_terms.push_back(reinterpret_cast<const std::byte*>(of_nodes[node].data()));
     }
+    sum_in_order(Element::fp32, node_terms, sum.size(), sum.data());
   };
-  return std::make_unique<Finishing>(exchange("reduce_scatter", sends, receives), finish);
+  return receive_and_sum("reduce_scatter", cargo, std::as_bytes(values), sizeof(float), cut, add);
 }
 
 void PairwiseCommunicator::barrier(Deadline deadline) {
@@ -158,14 +166,7 @@ void PairwiseCommunicator::barrier(Deadline deadline) {
     sends.push_back({member, ConstBytes(&mine, 1)});
     receives.push_back({member, Bytes(tokens).subspan(member, 1)});
   }
-  exchange("barrier", sends, receives)->wait(deadline);
-}
-
-std::vector<Traffic> PairwiseCommunicator::traffic() const {
-  std::lock_guard lock(traffic_mutex_);
-  std::vector<Traffic> result;
-  for (const auto& [operation, bytes] : bytes_sent_) result.push_back({operation, bytes});
-  return result;
+  exchange("barrier", {}, sends, receives)->wait(deadline);
 }
 
 }  // namespace ganymede::collectives

@@ -1,5 +1,7 @@
 #include "common/collectives/single.h"
 
+#include <atomic>
+
 #include "common/base/error.h"
 #include "common/collectives/pairwise.h"
 

@@ -121,8 +121,8 @@ class GlooCommunicator : public PairwiseCommunicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_gloo(const Group& group, std::shared_ptr<Store> store,
-                                        const std::string& interface) {
+std::unique_ptr<PairwiseCommunicator> make_gloo(const Group& group, std::shared_ptr<Store> store,
+                                                const std::string& interface) {
   try {
     auto timeout = std::chrono::milliseconds(static_cast<std::int64_t>(group.timeout_seconds * 1e3));
     auto options = c10d::ProcessGroupGloo::Options::create(timeout);

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "common/collectives/collectives.h"
+#include "common/collectives/pairwise.h"
 #include "common/collectives/single.h"
 
 namespace ganymede::collectives {
@@ -12,6 +12,7 @@ namespace ganymede::collectives {
 /// Blocks until all members have come, at most the group's timeout. Throws CollectiveError naming the group.
 /// Waits end with CollectiveError when a peer's connection breaks (about 30 ms after its process died), at the
 /// deadline, and after `abort`.
-std::unique_ptr<Communicator> make_gloo(const Group& group, std::shared_ptr<Store> store, const std::string& interface);
+std::unique_ptr<PairwiseCommunicator> make_gloo(const Group& group, std::shared_ptr<Store> store,
+                                                const std::string& interface);
 
 }  // namespace ganymede::collectives

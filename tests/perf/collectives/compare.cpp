@@ -1,0 +1,100 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "tests/conformance/collectives/world.h"
+
+/// Bandwidth of the backends on one node, each measured in turns with the other.
+namespace ganymede::collectives {
+namespace {
+
+struct Size {
+  int ranks = 2;
+  std::size_t bytes = 16u << 20;  // that a rank receives from its peers, together
+  int rounds = 9;
+};
+
+using Seconds = std::vector<double>;
+
+Seconds time_all_gather(Member& member, Communicator& world, const Size& size) {
+  std::size_t part = size.bytes / static_cast<std::size_t>(size.ranks - 1);
+  std::vector<std::size_t> offsets = boundaries(std::vector<std::size_t>(static_cast<std::size_t>(size.ranks), part));
+  auto all = member.memory<std::byte>(offsets.back());
+  Bytes mine = member.memory<std::byte>(part);
+  Seconds seconds;
+  for (int round = 0; round < size.rounds; ++round) {
+    world.barrier(soon());
+    auto began = Clock::now();
+    world.all_gather(mine, all, offsets)->wait(soon());
+    seconds.push_back(seconds_since(began));
+  }
+  return seconds;
+}
+
+Seconds time_all_to_all(Member& member, Communicator& world, const Size& size) {
+  std::size_t part = size.bytes / static_cast<std::size_t>(size.ranks - 1);
+  std::vector<std::size_t> offsets = boundaries(std::vector<std::size_t>(static_cast<std::size_t>(size.ranks), part));
+  auto send = member.memory<std::byte>(offsets.back()), receive = member.memory<std::byte>(offsets.back());
+  Seconds seconds;
+  for (int round = 0; round < size.rounds; ++round) {
+    world.barrier(soon());
+    auto began = Clock::now();
+    world.all_to_all(send, offsets, receive, offsets)->wait(soon());
+    seconds.push_back(seconds_since(began));
+  }
+  return seconds;
+}
+
+using Timer = Seconds (*)(Member&, Communicator&, const Size&);
+
+/// GB/s of the median round of rank 0.
+double bandwidth(const Setting& setting, const Size& size, Timer timer) {
+  Seconds seconds;
+  run_world(setting, size.ranks, [&](Member& member, Communicator& world) {
+    Seconds own = timer(member, world, size);
+    if (member.rank() == 0) seconds = own;
+  });
+  std::sort(seconds.begin(), seconds.end());
+  return static_cast<double>(size.bytes) / seconds[seconds.size() / 2] * 1e-9;
+}
+
+std::string compare(const Size& size) {
+  Setting shm{.name = "shm", .worlds = {size.ranks}, .backend = Backend::shm};
+  Setting gloo{.name = "gloo", .worlds = {size.ranks}, .backend = Backend::gloo, .port = true};
+  double gathered = bandwidth(shm, size, time_all_gather), gathered_gloo = bandwidth(gloo, size, time_all_gather);
+  double moved = bandwidth(shm, size, time_all_to_all), moved_gloo = bandwidth(gloo, size, time_all_to_all);
+  return fmt::format(
+      "{{\"ranks\": {}, \"bytes\": {}, \"all_gather\": {{\"shm\": {:.2f}, \"gloo\": {:.2f}, \"ratio\": {:.1f}}}, "
+      "\"all_to_all\": {{\"shm\": {:.2f}, \"gloo\": {:.2f}, \"ratio\": {:.1f}}}}}",
+      size.ranks, size.bytes, gathered, gathered_gloo, gathered / gathered_gloo, moved, moved_gloo, moved / moved_gloo);
+}
+
+Size size_of(int argc, char** argv) {
+  Size size;
+  if (argc > 1) size.ranks = std::atoi(argv[1]);
+  std::size_t mebibytes = argc > 2 ? static_cast<std::size_t>(std::atoi(argv[2])) : 16;
+  if (argc > 3) size.rounds = std::atoi(argv[3]);
+  size.bytes = mebibytes << 20;
+  bool fits = size.ranks >= 2 && size.ranks <= 8 && mebibytes >= 1 && mebibytes <= 16 && size.rounds >= 1;
+  if (argc > 4 || !fits) fail_usage("perf_collectives [RANKS 2 to 8] [MEBIBYTES 1 to 16] [ROUNDS]");
+  return size;
+}
+
+}  // namespace
+}  // namespace ganymede::collectives
+
+int main(int argc, char** argv) {
+  using namespace ganymede::collectives;
+  try {
+    fmt::print("{}\n", compare(size_of(argc, argv)));
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "perf_collectives: {}\n", error.what());
+    return 1;
+  }
+}
