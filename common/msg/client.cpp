@@ -26,6 +26,8 @@ std::uint64_t first_id() {
 
 ExitCode exit_code_of(int value) {
   switch (value) {
+    case static_cast<int>(ExitCode::done):
+      return ExitCode::done;
     case static_cast<int>(ExitCode::usage):
       return ExitCode::usage;
     case static_cast<int>(ExitCode::can_go_on):
@@ -123,7 +125,7 @@ Message Client::call(const Fill& fill, Deadline deadline) {
     if (!frame) continue;
     Message reply = Message::parse({frame->data<std::byte>(), frame->size()});
     if (reply.envelope().id() != request.envelope().id()) continue;
-    if (const auto* no = reply.as<fbs::Refused>()) throw Error(exit_code_of(no->exit_code()), no->text()->str());
+    if (const auto* no = reply.as<fbs::Refused>()) throw Refusal(exit_code_of(no->exit_code()), no->text()->str());
     return reply;
   } while (!deadline.passed());
   double waited = seconds_since(started);

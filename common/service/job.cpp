@@ -12,6 +12,7 @@ Job read_job() {
   job.plugin = fields.text("plugin");
   job.plugin_hash = fields.number("plugin_hash");
   job.load_from = fields.text("load_from");
+  job.interface = fields.text("interface");
   return job;
 }
 
@@ -20,7 +21,8 @@ void write_job(const Job& job) {
                            {"slots", job.slots},
                            {"plugin", job.plugin},
                            {"plugin_hash", job.plugin_hash},
-                           {"load_from", job.load_from}};
+                           {"load_from", job.load_from},
+                           {"interface", job.interface}};
   os::write_file_atomically(job_file, json_text(object, job_file));
 }
 

@@ -9,7 +9,7 @@
 namespace ganymede::service {
 
 constexpr const char* config_file = "config.toml";  // the effective configuration
-constexpr const char* job_file = "job.json";        // {"job", "slots", "plugin", "plugin_hash", "load_from"}
+constexpr const char* job_file = "job.json";        // {"job", "slots", "plugin", "plugin_hash", "load_from", "interface"}
 constexpr const char* metrics_file = "metrics.jsonl";
 constexpr const char* lock_file = "ipc/run.lock";  // held by the keeper while the run lives
 constexpr const char* launcher_socket = "ipc/launcher.sock";
@@ -25,6 +25,7 @@ struct Job {
   std::string plugin;              // path of the plugin's copy in the run directory
   std::uint64_t plugin_hash = 0;
   std::string load_from;  // checkpoint folder that holds load_step; empty: this run's own
+  std::string interface = "lo";  // network interface between the nodes of the run
 };
 /// Of the current folder. Both throw Error naming the file; a write leaves the old or the new content.
 Job read_job();
@@ -48,10 +49,27 @@ struct Manifest {
 std::string manifest_name(std::uint64_t step);
 /// Committed when it returns: written beside, synced, renamed. Throws Error.
 void write_manifest(const std::string& folder, const Manifest& manifest);
-/// All manifests in `folder` (a checkpoint folder), oldest first; none when there is no such folder. One that is
-/// damaged (no JSON, a field missing or of a wrong type, another step than its name says, parts that are not one for
-/// each rank) throws Error naming the file.
+/// A manifest that cannot be used: not readable, no JSON, a field missing or of a wrong type, another step than its
+/// name says, parts that are not one for each rank.
+struct DamagedManifest {
+  std::uint64_t step = 0;    // as its name says
+  std::string file, reason;  // reason: a sentence that names the file
+};
+/// All manifests in a folder, oldest first.
+struct Manifests {
+  std::vector<Manifest> intact;
+  std::vector<DamagedManifest> damaged;
+  /// The damaged ones of later steps than the newest intact one: what a reader of the newest one passes over.
+  std::vector<DamagedManifest> passed_over() const;
+};
+/// Those in `folder` (a checkpoint folder); none when there is no such folder. While another process adds and removes
+/// some, it is what the folder held at one moment. Throws Error when the folder cannot be read.
+Manifests find_manifests(const std::string& folder);
+/// The intact ones alone.
 std::vector<Manifest> read_manifests(const std::string& folder);
+/// The intact one of `step` (0: the newest) of those that `folder` holds. Throws Error: of
+/// kind usage when there is none, naming those that there are; else why it is damaged.
+Manifest choose_manifest(const Manifests& manifests, const std::string& folder, std::uint64_t step);
 /// The checkpoint folder of a run directory, or `folder` itself when manifests lie in it. Throws Error(usage) when
 /// it is neither.
 std::string find_checkpoints(const std::string& folder);

@@ -4,8 +4,11 @@
 
 #include "common/base/command_line.h"
 #include "common/base/error.h"
+#include "common/os/files.h"
+#include "common/service/run_directory.h"
 #include "launcher/cli/recipe_paths.h"
 #include "launcher/cli/siblings.h"
+#include "launcher/coordinator/world_layout.h"
 
 namespace ganymede::cli {
 namespace {
@@ -16,6 +19,8 @@ struct TrainOptions {
   std::string recipe, run, from;
   std::vector<std::string> settings;
   std::int64_t steps = 0;
+  std::string nodes, key;
+  int node = 0;
 };
 
 std::string absolute(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
@@ -29,6 +34,34 @@ void limit_steps(TrainOptions& options) {
   options.settings.push_back(fmt::format("run.steps={}", options.steps));
 }
 
+/// The run directory of a node: that of node 0 is the run's own; the others work in a folder inside it, with sockets
+/// and logs of their own and the run's checkpoints. So all may share one file system, or not.
+std::string node_folder(const std::string& run, int node) {
+  if (node == 0) return run;
+  std::string folder = fmt::format("{}/node.{}", run, node), link = folder + "/" + service::checkpoint_folder;
+  os::make_private_folder(folder);
+  os::make_private_folder(fmt::format("{}/{}", run, service::checkpoint_folder));
+  std::error_code error;
+  fs::create_symlink(fmt::format("../{}", service::checkpoint_folder), link, error);
+  if (error && !fs::is_directory(link)) fail("{} cannot be made: {}.", link, error.message());
+  return folder;
+}
+
+/// What the launcher has to know of the other nodes.
+void add_nodes(const TrainOptions& options, const config::Config& config, std::vector<std::string>& arguments) {
+  if (options.nodes.empty()) {
+    if (options.node != 0 || !options.key.empty())
+      fail_usage("--node and --key belong to --nodes host:port,host:port.");
+    return;
+  }
+  auto nodes = coordinator::parse_nodes(options.nodes);
+  coordinator::check_nodes(static_cast<int>(nodes.size()), config);
+  if (options.node >= static_cast<int>(nodes.size()))
+    fail_usage("--node {}: --nodes names {}, 0 to {}.", options.node, nodes.size(), nodes.size() - 1);
+  arguments.insert(arguments.end(), {"--nodes", options.nodes, "--node", std::to_string(options.node)});
+  if (!options.key.empty()) arguments.insert(arguments.end(), {"--key", absolute(options.key)});
+}
+
 void train(TrainOptions options) {
   if (options.steps > 0) limit_steps(options);
   config::Config config = config::load(options.recipe, options.settings);
@@ -36,9 +69,10 @@ void train(TrainOptions options) {
     options.settings.push_back(setting);
   std::string run = absolute(options.run.empty() ? default_run(options.recipe) : options.run);
   while (run.size() > 1 && run.ends_with('/')) run.pop_back();
-  std::vector<std::string> arguments = {
-      sibling("ganymede-keeper"), "--run", run, "--", sibling("ganymede-launcher"), "--recipe",
-      absolute(options.recipe)};
+  std::vector<std::string> launcher = {sibling("ganymede-launcher"), "--recipe", absolute(options.recipe)};
+  add_nodes(options, config, launcher);
+  std::vector<std::string> arguments = {sibling("ganymede-keeper"), "--run", node_folder(run, options.node), "--"};
+  arguments.insert(arguments.end(), launcher.begin(), launcher.end());
   if (!options.from.empty()) {
     if (!fs::exists(options.from)) fail_usage("--from {}: there is no such folder.", options.from);
     arguments.insert(arguments.end(), {"--from", absolute(options.from)});
@@ -59,6 +93,13 @@ void add_train(CLI::App& app) {
       ->allow_extra_args(false);
   command->add_option("--steps", options->steps, "stop at this step in total; the schedule stays that of the recipe")
       ->check(command_line::between<std::int64_t>(1, 1'000'000'000'000));
+  command->add_option("--nodes", options->nodes,
+                      "addresses of all nodes of a run over several: host:port,host:port,…; start one `train` on each");
+  command->add_option("--node", options->node, "index of this node in --nodes; 0 is the coordinator")
+      ->check(command_line::between<int>(0, 65535));
+  command->add_option("--key", options->key,
+                      "file with the run's key, a copy of RUN/ipc/coordinator.key of node 0; not needed where its run "
+                      "directory is on a shared file system");
   command->callback([options] { train(*options); });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -11,6 +12,9 @@ class Membership {
  public:
   /// `highest_seen`: the highest generation that was ever announced in this job (0: none).
   Membership(int world, std::uint64_t highest_seen) : world_(world), generation_(highest_seen) {}
+
+  /// A generation that another node was told by a coordinator before this one (protocol rule 11). Before `begin`.
+  void seen(std::uint64_t generation) { generation_ = std::max(generation_, generation); }
 
   /// A worker is there.
   void worker_registered(int rank) { present_.insert(rank); }

@@ -10,11 +10,6 @@ namespace {
 using flatbuffers::FlatBufferBuilder;
 using msg::Message;
 
-ServiceId service_id(fbs::ServiceKind kind, int rank) {
-  if (kind > fbs::ServiceKind::checkpoint) fail("'{}' is not a service of a cell.", fbs::EnumNameServiceKind(kind));
-  return {static_cast<service::Kind>(kind), rank};
-}
-
 /// One request with everything that its answer needs.
 struct Exchange {
   Supervisor& supervisor;
@@ -127,6 +122,11 @@ struct Exchange {
 };
 
 }  // namespace
+
+ServiceId service_id(fbs::ServiceKind kind, int rank) {
+  if (kind > fbs::ServiceKind::checkpoint) fail("'{}' is not a service of a cell.", fbs::EnumNameServiceKind(kind));
+  return {static_cast<service::Kind>(kind), rank};
+}
 
 Message answer(Supervisor& supervisor, const std::string& identity, const Message& request) {
   std::uint64_t job = request.envelope().job();

@@ -7,6 +7,9 @@
 
 namespace ganymede::launcher {
 
+/// Throws Error for what is no service of a cell.
+ServiceId service_id(fbs::ServiceKind kind, int rank);
+
 /// The launcher's answer to one request, in the supervisor's thread. Throws Error for what is refused: a request of
 /// another job, for a rank or service that does not exist, or that the state of the run does not allow.
 msg::Message answer(Supervisor& supervisor, const std::string& identity, const msg::Message& request);

@@ -37,8 +37,9 @@ void begin(service::Control& control, std::uint64_t load_step, std::uint64_t chu
   control.block->chunks_done.store(load_step * chunks);
 }
 
-NewCell make_cell(const config::Config& config, const service::Job& job, int rank, const shm::KeeperClient& keeper) {
-  NewCell cell{.local_rank = rank, .segments = {}};
+NewCell make_cell(const config::Config& config, const service::Job& job, int rank, int local_rank,
+                  const shm::KeeperClient& keeper) {
+  NewCell cell{.local_rank = local_rank, .segments = {}};
   for (const auto& layout : shm::cell_layouts(config, placement::build(config, rank), job.slots)) {
     os::Fd fd = keeper.create(shm::held_name(rank, layout.name), layout.size, soon());
     cell.segments.push_back(shm::Segment::create(fd.get(), layout, job.id));
@@ -48,21 +49,22 @@ NewCell make_cell(const config::Config& config, const service::Job& job, int ran
 
 }  // namespace
 
-Cells Cells::create(const config::Config& config, const service::Job& job, std::uint64_t load_step,
-                    const shm::KeeperClient& keeper, const PlacingProgress& progress) {
+Cells Cells::create(const config::Config& config, const service::Job& job, coordinator::RankRange ranks,
+                    std::uint64_t load_step, const shm::KeeperClient& keeper, const PlacingProgress& progress) {
   std::vector<NewCell> made;
-  for (int rank = 0; rank < config.parallel.ranks; ++rank) made.push_back(make_cell(config, job, rank, keeper));
+  for (int i = 0; i < ranks.count; ++i) made.push_back(make_cell(config, job, ranks.first + i, i, keeper));
   place_segments(config, made, progress);
   Cells cells;
-  for (int rank = 0; rank < config.parallel.ranks; ++rank) {
-    for (auto& segment : made[static_cast<std::size_t>(rank)].segments) {
+  cells.ranks_ = ranks;
+  for (int i = 0; i < ranks.count; ++i) {
+    for (auto& segment : made[static_cast<std::size_t>(i)].segments) {
       if (segment.layout().name == "batches") {
         fill_with_never(segment.span<Word>("words"));
         fill_with_never(segment.span<Word>("validation_words"));
       }
       if (segment.layout().name != control_name) continue;
       service::Control control = service::control_of(segment);
-      begin(control, load_step, placement::build(config, rank).chunks.size());
+      begin(control, load_step, placement::build(config, ranks.first + i).chunks.size());
       cells.cells_.push_back({std::move(segment), control});
     }
   }
@@ -71,12 +73,13 @@ Cells Cells::create(const config::Config& config, const service::Job& job, std::
   return cells;
 }
 
-std::optional<Cells> Cells::attach(const config::Config& config, const service::Job& job,
+std::optional<Cells> Cells::attach(const config::Config& config, const service::Job& job, coordinator::RankRange ranks,
                                    const shm::KeeperClient& keeper) {
   std::set<std::string> names;
   for (const auto& held : keeper.list(soon())) names.insert(held.name);
   Cells cells;
-  for (int rank = 0; rank < config.parallel.ranks; ++rank) {
+  cells.ranks_ = ranks;
+  for (int rank = ranks.first; rank < ranks.first + ranks.count; ++rank) {
     auto placement = placement::build(config, rank);
     for (const auto& layout : shm::cell_layouts(config, placement, job.slots))
       if (!names.contains(shm::held_name(rank, layout.name))) return std::nullopt;
@@ -94,7 +97,7 @@ void Cells::drop_all(const shm::KeeperClient& keeper) {
   for (const auto& held : keeper.list(soon())) keeper.drop(held.name, soon());
 }
 
-std::uint64_t Cells::load_step() { return control(0).block->load_step.load(); }
+std::uint64_t Cells::load_step() { return first().block->load_step.load(); }
 
 std::uint64_t Cells::highest_generation() {
   std::uint64_t highest = 0;
@@ -121,18 +124,18 @@ void Cells::request_stop() {
   for (auto& cell : cells_) os::store_and_wake(cell.control.block->stop_request, 1);
 }
 
-bool Cells::stop_requested() { return control(0).block->stop_request.load() != 0; }
+bool Cells::stop_requested() { return first().block->stop_request.load() != 0; }
 
 std::uint64_t Cells::request_snapshot() {
-  std::uint64_t number = control(0).block->snapshot_request.load() + 1;
+  std::uint64_t number = first().block->snapshot_request.load() + 1;
   for (auto& cell : cells_) os::store_and_wake(cell.control.block->snapshot_request, number);
   return number;
 }
 
-std::uint64_t Cells::decided_step() { return control(0).block->decided_step.load(std::memory_order_acquire); }
+std::uint64_t Cells::decided_step() { return first().block->decided_step.load(std::memory_order_acquire); }
 
 const step_protocol::DecisionRecord* Cells::record_of(std::uint64_t step) {
-  const auto& record = control(0).block->record_of(step);
+  const auto& record = first().block->record_of(step);
   return step > 0 && record.step == step && decided_step() >= step && record.intact() ? &record : nullptr;
 }
 

@@ -10,6 +10,7 @@
 #include "common/service/service.h"
 #include "common/shm/keeper_client.h"
 #include "common/shm/segment.h"
+#include "launcher/coordinator/world_layout.h"
 #include "launcher/supervisor/segment_memory.h"
 
 namespace ganymede::launcher {
@@ -20,26 +21,28 @@ class Cells {
  public:
   /// Makes every segment of every cell, gives it its memory (segment_memory.h) and writes the words that a run begins
   /// with. Throws Error.
-  static Cells create(const config::Config& config, const service::Job& job, std::uint64_t load_step,
-                      const shm::KeeperClient& keeper, const PlacingProgress& progress);
+  static Cells create(const config::Config& config, const service::Job& job, coordinator::RankRange ranks,
+                      std::uint64_t load_step, const shm::KeeperClient& keeper, const PlacingProgress& progress);
   /// Maps the control segments that a launcher before this one made. Nothing when the segments are not complete: it
   /// died while it made them, before any service ran, or gave them back, after all had ended. Throws Error when they
   /// are not what the configuration says.
   static std::optional<Cells> attach(const config::Config& config, const service::Job& job,
-                                     const shm::KeeperClient& keeper);
+                                     coordinator::RankRange ranks, const shm::KeeperClient& keeper);
   /// Gives all segments back.
   static void drop_all(const shm::KeeperClient& keeper);
 
   int count() const { return static_cast<int>(cells_.size()); }
-  service::Control& control(int rank) { return cells_[static_cast<std::size_t>(rank)].control; }
+  const coordinator::RankRange& ranks() const { return ranks_; }
+  /// `rank` of the world; one of this node's.
+  service::Control& control(int rank) { return cells_.at(static_cast<std::size_t>(rank - ranks_.first)).control; }
 
   std::uint64_t load_step();
   /// The highest generation that any cell was told or joined.
   std::uint64_t highest_generation();
   void announce_generation(std::uint64_t generation);
-  /// All ranks have loaded their state.
+  /// All ranks of this node have loaded their state.
   bool all_loaded();
-  /// All ranks have joined `generation`.
+  /// All ranks of this node have joined `generation`.
   bool all_joined(std::uint64_t generation);
 
   void request_stop();
@@ -47,19 +50,22 @@ class Cells {
   /// Orders a checkpoint from all cells and returns the number of the order.
   std::uint64_t request_snapshot();
 
-  /// The newest step that rank 0 has decided, and whether the run ends after it.
+  /// The newest step that this node's first rank has decided, and whether the run ends after it.
   std::uint64_t decided_step();
   bool ends_after_decided();
-  /// The decision of `step` if it still lies, intact, in rank 0's cell; else null.
+  /// The decision of `step` if it still lies, intact, in the first rank's cell; else null.
   const step_protocol::DecisionRecord* record_of(std::uint64_t step);
-  /// Mean loss of `step` if its record still lies in rank 0's cell; NaN otherwise.
+  /// Mean loss of `step` if its record still lies in the first rank's cell; NaN otherwise.
   double loss_of(std::uint64_t step);
 
  private:
+  service::Control& first() { return cells_.front().control; }
+
   struct Cell {
     shm::Segment segment;
     service::Control control;
   };
+  coordinator::RankRange ranks_;
   std::vector<Cell> cells_;
 };
 

@@ -17,8 +17,10 @@ namespace {
 constexpr double sample_seconds = 600;
 
 std::string go_on_command(const Options& options, const std::string& ganymede, std::int64_t steps) {
-  return fmt::format("{} train {} --run {} --steps {}", ganymede, shell_word(shortened(options.recipe)),
-                     shell_word(shortened(options.run)), steps);
+  std::string nodes;
+  for (const auto& node : options.nodes) nodes += (nodes.empty() ? " --node 0 --nodes " : ",") + node.text();
+  return fmt::format("{} train {} --run {} --steps {}{}", ganymede, shell_word(shortened(options.recipe)),
+                     shell_word(shortened(options.run)), steps, nodes);
 }
 
 }  // namespace

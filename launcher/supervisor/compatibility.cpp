@@ -29,9 +29,9 @@ void check_compatible(const config::Config& before, const config::Config& now, c
   }
 }
 
-void resolve_threads(config::Config& now, const config::Config* before, int cores) {
+void resolve_threads(config::Config& now, const config::Config* before, int cores, int cells) {
   bool same_world = before && before->parallel.ranks == now.parallel.ranks;
-  int share = std::max(1, cores / now.parallel.ranks);  // all cells are on this node
+  int share = std::max(1, cores / cells);
   auto resolve = [&](int& threads, int earlier) {
     if (threads == 0) threads = same_world && earlier > 0 ? earlier : share;
   };

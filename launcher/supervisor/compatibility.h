@@ -15,8 +15,8 @@ bool is_fixed(const std::string& key);
 
 /// Thread counts that were chosen once hold as long as the world has the same size, so that a run that goes on has the
 /// bits of one that was never stopped. 0 in `now` becomes the number of `before`, or, without one, `cores` of this
-/// machine shared by the ranks of this node.
-void resolve_threads(config::Config& now, const config::Config* before, int cores);
+/// machine shared by the `cells` of this node.
+void resolve_threads(config::Config& now, const config::Config* before, int cores, int cells);
 
 /// Throws Error(usage) with both numbers when one process would have more threads than the `cores` that it may use.
 /// Several ranks may share the cores: on a small machine that is how a larger world is tried out.

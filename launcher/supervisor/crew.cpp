@@ -20,9 +20,11 @@ double own_bytes(int pid) {
 
 }  // namespace
 
-Crew::Crew(boost::asio::io_context& io, const config::Config& config, const os::Machine& machine,
-           const std::string& programs, const std::string& run, const ServiceProcess::Ended& ended) {
-  for (int rank = 0; rank < config.parallel.ranks; ++rank) {
+Crew::Crew(boost::asio::io_context& io, const config::Config& config, coordinator::RankRange ranks,
+           const os::Machine& machine, const std::string& programs, const std::string& run, Terminal& terminal,
+           const ServiceProcess::Ended& ended)
+    : config_(config), terminal_(terminal), watched_(now_seconds()) {
+  for (int rank = ranks.first; rank < ranks.first + ranks.count; ++rank) {
     for (service::Kind kind : all_kinds) {
       ServiceId id{kind, rank};
       services_.push_back(std::make_unique<ServiceProcess>(
@@ -33,6 +35,7 @@ Crew::Crew(boost::asio::io_context& io, const config::Config& config, const os::
 }
 
 void Crew::start_all() {
+  watched_ = now_seconds();
   for (auto& service : services_) service->start();
 }
 
@@ -44,6 +47,11 @@ ServiceProcess& Crew::at(service::Kind kind, int rank) {
 
 bool Crew::any_alive() const {
   return std::any_of(services_.begin(), services_.end(), [](const auto& service) { return service->alive(); });
+}
+
+bool Crew::all_running() const {
+  return std::all_of(services_.begin(), services_.end(),
+                     [](const auto& service) { return service->phase == ServicePhase::running || service->finished; });
 }
 
 bool Crew::workers_finished() const {

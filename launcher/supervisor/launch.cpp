@@ -7,10 +7,14 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "launcher/coordinator/node_gate.h"
+#include "launcher/coordinator/node_key.h"
 #include "launcher/keeper/stop_order.h"
 #include "launcher/supervisor/answers.h"
 #include "launcher/supervisor/closing.h"
 #include "launcher/supervisor/memory_estimate.h"
+#include "launcher/supervisor/node_answers.h"
+#include "launcher/supervisor/node_begin.h"
 #include "launcher/supervisor/posted_server.h"
 #include "launcher/supervisor/run_begin.h"
 
@@ -30,10 +34,13 @@ struct Launch {
   double began = now_seconds();
 
   keeper::StopOrder order = keeper::read_stop_order();  // given to a launcher before this one
+  std::unique_ptr<coordinator::NodeGate> gate;          // of a run over several nodes
 
   Cells take_cells();
   Outcome end_as_ordered();
   void show_placing(std::uint64_t done, std::uint64_t all);
+  void open_gate();
+  WelcomeParts welcome_parts(Cells& cells);
   Outcome supervise(Cells& cells, StepLog& steps);
   void close(const Outcome& outcome, const StepLog& steps);
 };
@@ -44,8 +51,8 @@ Cells Launch::take_cells() {
   if (order == keeper::StopOrder::now) {
     Cells::drop_all(keeper);
   } else if (!keeper.list(Deadline::after_seconds(10)).empty()) {
-    ready = resume_run();
-    if (auto cells = Cells::attach(ready.config, ready.job, keeper)) {
+    ready = resume_run(options);
+    if (auto cells = Cells::attach(ready.config, ready.job, options.ranks(ready.config), keeper)) {
       log::info("the segments of the launcher before this one are intact; the run goes on with them");
       if (order != keeper::StopOrder::none) cells->request_stop();
       return std::move(*cells);
@@ -55,13 +62,12 @@ Cells Launch::take_cells() {
   if (order != keeper::StopOrder::none) return {};
   ready = begin_run(options, programs, signals, terminal);
   if (ready.done()) return {};
-  return Cells::create(ready.config, ready.job, ready.load_step, keeper,
+  return Cells::create(ready.config, ready.job, options.ranks(ready.config), ready.load_step, keeper,
                        [this](std::uint64_t done, std::uint64_t all) { show_placing(done, all); });
 }
 
 void Launch::show_placing(std::uint64_t done, std::uint64_t all) {
-  if (int number = signals.take(); number == SIGINT || number == SIGTERM)
-    throw Error(ExitCode::can_go_on, "Stopped by a signal; the same command goes on.");
+  stop_if_signalled(signals);
   terminal.live(fmt::format("giving the segments their memory: {} of {}", human_bytes(static_cast<double>(done)),
                             human_bytes(static_cast<double>(all))));
 }
@@ -82,6 +88,23 @@ Outcome Launch::end_as_ordered() {
   return {summary.step >= summary.steps ? ExitCode::done : ExitCode::can_go_on, "", summary.checkpoint};
 }
 
+/// Other nodes may ask from now on; they learn that they have to wait.
+void Launch::open_gate() {
+  if (options.nodes.empty()) return;
+  coordinator::check_nodes(static_cast<int>(options.nodes.size()), config::load(options.recipe, options.settings));
+  gate = std::make_unique<coordinator::NodeGate>(options.nodes[0], coordinator::coordinator_secret(),
+                                                 static_cast<int>(options.nodes.size()));
+}
+
+WelcomeParts Launch::welcome_parts(Cells& cells) {
+  WelcomeParts parts{.own_configuration = config::effective(config::load(options.recipe, options.settings)),
+                     .configuration = config::effective(ready.config),
+                     .checkpoints = std::to_string(ready.job.id),
+                     .load_step = cells.load_step()};
+  leave_checkpoint_token(parts.checkpoints);
+  return parts;
+}
+
 Outcome Launch::supervise(Cells& cells, StepLog& steps) {
   boost::asio::io_context io;
   Supervisor supervisor({.io = io,
@@ -93,14 +116,24 @@ Outcome Launch::supervise(Cells& cells, StepLog& steps) {
                          .signals = signals,
                          .programs = programs,
                          .run = options.run,
-                         .segment_bytes = static_cast<double>(segment_bytes(ready.config, ready.job)),
+                         .nodes = options.nodes,
+                         .segment_bytes = static_cast<double>(segment_bytes(ready.config, ready.job, cells.ranks())),
                          .predicted_bytes = static_cast<double>(ready.budget.needed()),
                          .memory_limit = static_cast<double>(ready.budget.available)});
   PostedServer server(io, fmt::format("ipc://{}", service::launcher_socket),
                       [&supervisor](const std::string& identity, const msg::Message& request) {
                         return answer(supervisor, identity, request);
                       });
-  return supervisor.run();
+  if (!gate) return supervisor.run();
+  PostedAnswers answers(io, [&supervisor, parts = welcome_parts(cells)](const auto& identity, const auto& request) {
+    return answer_node(supervisor, parts, identity, request);
+  });
+  gate->open(answers.handler());
+  Outcome outcome = supervisor.run();
+  answers.close();
+  gate->end(static_cast<int>(outcome.code),
+            outcome.text.empty() ? "The run has ended." : "The run was ended: " + outcome.text);
+  return outcome;
 }
 
 void Launch::close(const Outcome& outcome, const StepLog& steps) {
@@ -116,11 +149,14 @@ void Launch::close(const Outcome& outcome, const StepLog& steps) {
                               ready.config, options, programs));
 }
 
-}  // namespace
-
-Outcome launch(const Options& options, const std::string& programs) {
-  Launch launch(options, programs);
+Outcome run(Launch& launch, const Options& options) {
+  launch.open_gate();
   Cells cells = launch.take_cells();
+  if (cells.count() == 0 && launch.gate) {
+    bool ordered = launch.order != keeper::StopOrder::none;
+    launch.gate->end(static_cast<int>(ordered ? ExitCode::can_go_on : ExitCode::done), "There is nothing left to do.");
+    launch.gate->linger();
+  }
   if (cells.count() == 0 && launch.order != keeper::StopOrder::none) return launch.end_as_ordered();
   if (cells.count() == 0) {
     launch.terminal.line(fmt::format("the run in {} has its {} steps; go on with more: --steps {}",
@@ -133,6 +169,19 @@ Outcome launch(const Options& options, const std::string& programs) {
   Cells::drop_all(launch.keeper);
   launch.close(outcome, steps);
   return outcome;
+}
+
+}  // namespace
+
+Outcome launch(const Options& options, const std::string& programs) {
+  Launch launch(options, programs);
+  try {
+    return run(launch, options);
+  } catch (const Error& error) {
+    if (launch.gate) launch.gate->end(static_cast<int>(error.code()), fmt::format("Node 0: {}", error.what()));
+    if (launch.gate) launch.gate->linger();
+    throw;
+  }
 }
 
 }  // namespace ganymede::launcher

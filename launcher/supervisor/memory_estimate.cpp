@@ -42,10 +42,11 @@ struct Part {
   const char *what = "", *way_out = "";
 };
 
-/// What needs no layout to be known, of all cells of this node, in floating point: it may be more than 64 bits hold.
+/// What needs no layout to be known, of all cells of the world, in floating point: it may be more than 64 bits hold.
 std::vector<Part> least_parts(const config::Config& config, const service::Job& job) {
   const auto& c = config;
-  double ranks = c.parallel.ranks, copies = 2 + static_cast<double>(job.slots.size());  // master, gradients, state
+  double ranks = c.parallel.ranks, arrays = 2 + static_cast<double>(job.slots.size());  // master, gradients, state
+  double copies = arrays * (c.replicas.state == config::ReplicaState::sharded ? 1 : c.parallel.replicas);
   double tokens = static_cast<double>(c.data.rows_per_step) * c.data.seq_len;
   double validated = static_cast<double>(c.validation.rows) * c.data.seq_len;
   double hidden = static_cast<double>(c.model.hidden) * (c.compute.dtype == config::Dtype::bf16 ? 2 : 4);
@@ -61,10 +62,11 @@ std::vector<Part> least_parts(const config::Config& config, const service::Job& 
 }
 
 /// What no memory holds is refused before anything is laid out: the layout alone would fill the memory, or take hours.
-void require_room_for_least(const config::Config& config, const service::Job& job, std::uint64_t memory) {
+/// `share`: of the world that is on this node.
+void require_room_for_least(const config::Config& config, const service::Job& job, double share, std::uint64_t memory) {
   auto parts = least_parts(config, job);
   double sum = 0;
-  for (const Part& part : parts) sum += part.bytes;
+  for (Part& part : parts) sum += part.bytes *= share;
   if (sum <= static_cast<double>(memory)) return;
   const Part& most = *std::max_element(parts.begin(), parts.end(), [](auto& a, auto& b) { return a.bytes < b.bytes; });
   fail("{} of host memory are needed at least, {} of it for {}, but this machine has {}: use {}.", human_bytes(sum),
@@ -73,12 +75,13 @@ void require_room_for_least(const config::Config& config, const service::Job& jo
 
 }  // namespace
 
-HostBudget estimate_memory(const config::Config& config, const service::Job& job, const os::Machine& machine) {
-  require_room_for_least(config, job, machine.memory_total);
+HostBudget estimate_memory(const config::Config& config, const service::Job& job, coordinator::RankRange ranks,
+                           const os::Machine& machine) {
+  require_room_for_least(config, job, static_cast<double>(ranks.count) / config.parallel.ranks, machine.memory_total);
   HostBudget budget;
-  budget.cells = config.parallel.ranks;
+  budget.cells = ranks.count;
   std::uint64_t pool = 0;
-  for (int rank = 0; rank < config.parallel.ranks; ++rank) {
+  for (int rank = ranks.first; rank < ranks.first + ranks.count; ++rank) {
     auto placement = placement::build(config, rank);
     auto layouts = shm::cell_layouts(config, placement, job.slots);
     if (budget.rows.empty())
@@ -101,9 +104,9 @@ HostBudget estimate_memory(const config::Config& config, const service::Job& job
   return budget;
 }
 
-std::uint64_t segment_bytes(const config::Config& config, const service::Job& job) {
+std::uint64_t segment_bytes(const config::Config& config, const service::Job& job, coordinator::RankRange ranks) {
   std::uint64_t sum = 0;
-  for (int rank = 0; rank < config.parallel.ranks; ++rank)
+  for (int rank = ranks.first; rank < ranks.first + ranks.count; ++rank)
     for (const auto& layout : shm::cell_layouts(config, placement::build(config, rank), job.slots)) sum += layout.size;
   return sum;
 }

@@ -3,15 +3,18 @@
 #include "common/config/config.h"
 #include "common/os/machine.h"
 #include "common/service/run_directory.h"
+#include "launcher/coordinator/world_layout.h"
 #include "launcher/supervisor/host_budget.h"
 
 namespace ganymede::launcher {
 
-/// The host memory that one node's cells need: every segment, exactly (of the rank that needs most), and what the
-/// services' own processes take beside them, estimated. Throws Error(usage) when the configuration cannot be placed.
-HostBudget estimate_memory(const config::Config& config, const service::Job& job, const os::Machine& machine);
+/// The host memory that one node's cells, those of `ranks`, need: every segment, exactly (of the rank that needs most),
+/// and what the services' own processes take beside them, estimated. Throws Error(usage) when the configuration cannot
+/// be placed.
+HostBudget estimate_memory(const config::Config& config, const service::Job& job, coordinator::RankRange ranks,
+                           const os::Machine& machine);
 
-/// Bytes of all segments of all cells.
-std::uint64_t segment_bytes(const config::Config& config, const service::Job& job);
+/// Bytes of all segments of the cells of `ranks`.
+std::uint64_t segment_bytes(const config::Config& config, const service::Job& job, coordinator::RankRange ranks);
 
 }  // namespace ganymede::launcher

@@ -1,6 +1,7 @@
 #include "launcher/supervisor/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "common/base/error.h"
 
@@ -15,6 +16,10 @@ Options parse_options(int argc, char** argv) {
   app.add_option("--from", options.from, "run or checkpoint directory whose newest checkpoint a new run starts from");
   app.add_option("--set", options.settings, "a key of the configuration, key=value")->allow_extra_args(false);
   app.add_option("--steps", steps, "steps in total (run.steps)");
+  std::string nodes;
+  app.add_option("--nodes", nodes, "addresses of all nodes, host:port,host:port,…");
+  app.add_option("--node", options.node, "index of this node in --nodes");
+  app.add_option("--key", options.key, "file with the coordinator's key");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
@@ -22,6 +27,11 @@ Options parse_options(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     fail_usage("{} (see ganymede-launcher --help).", error.what());
   }
+  if (!nodes.empty()) options.nodes = coordinator::parse_nodes(nodes);
+  if (options.nodes.size() == 1) options.nodes.clear();
+  if (options.node < 0 || options.node >= std::max(1, static_cast<int>(options.nodes.size())))
+    fail_usage("--node {}: there are nodes 0 to {} (--nodes).", options.node,
+               std::max(1, static_cast<int>(options.nodes.size())) - 1);
   if (steps >= 0) options.settings.push_back("run.steps=" + std::to_string(steps));
   return options;
 }

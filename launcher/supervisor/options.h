@@ -3,14 +3,23 @@
 #include <string>
 #include <vector>
 
+#include "launcher/coordinator/world_layout.h"
+
 namespace ganymede::launcher {
 
 /// Command line of `ganymede-launcher`, as `ganymede train` and the keeper compose it.
 struct Options {
-  std::string run;                    // run directory, absolute
-  std::string recipe;                 // recipe file, absolute
-  std::string from;                   // run or checkpoint directory to start from; empty: none
-  std::vector<std::string> settings;  // "key=value", `--steps N` among them
+  std::string run;                                   // run directory, absolute
+  std::string recipe;                                // recipe file, absolute
+  std::string from;                                  // run or checkpoint directory to start from; empty: none
+  std::vector<std::string> settings;                 // "key=value", `--steps N` among them
+  std::vector<coordinator::NodeAddress> nodes = {};  // of a run over several nodes; else empty
+  int node = 0;                                      // this one
+  std::string key = {};  // file with the coordinator's key; empty: in node 0's run directory
+
+  coordinator::RankRange ranks(const config::Config& config) const {
+    return coordinator::ranks_of(node, static_cast<int>(nodes.size()), config);
+  }
 };
 
 /// Throws Error(usage) with what is wrong. Prints the help and ends the process for `--help`.

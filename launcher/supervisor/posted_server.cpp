@@ -14,7 +14,7 @@ constexpr double longest_wait = 5;  // seconds; senders ask again after one
 
 }  // namespace
 
-struct PostedServer::Shared {
+struct PostedAnswers::Shared {
   boost::asio::io_context& io;
   msg::Server::Handler answer;
   std::atomic<bool> closed{false};
@@ -39,9 +39,14 @@ msg::Message wait_for_reply(std::future<msg::Message> reply, const std::atomic<b
 
 }  // namespace
 
-PostedServer::PostedServer(boost::asio::io_context& io, const std::string& endpoint, msg::Server::Handler answer)
-    : shared_(new Shared{io, std::move(answer)}) {
-  auto forward = [shared = shared_](const std::string& identity, const msg::Message& request) {
+PostedAnswers::PostedAnswers(boost::asio::io_context& io, msg::Server::Handler answer)
+    : shared_(new Shared{io, std::move(answer)}) {}
+
+void PostedAnswers::close() { shared_->closed = true; }
+
+msg::Server::Handler PostedAnswers::handler() const {
+  return [shared = shared_](const std::string& identity, const msg::Message& request) {
+    if (shared->closed) fail("The launcher is ending.");
     auto call = std::make_shared<Call>(Call{identity, request, {}});
     auto reply = call->reply.get_future();
     boost::asio::post(shared->io, [shared, call] {
@@ -54,12 +59,6 @@ PostedServer::PostedServer(boost::asio::io_context& io, const std::string& endpo
     });
     return wait_for_reply(std::move(reply), shared->closed);
   };
-  server_ = std::make_unique<msg::Server>(endpoint, forward);
-}
-
-PostedServer::~PostedServer() {
-  shared_->closed = true;
-  server_.reset();
 }
 
 }  // namespace ganymede::launcher

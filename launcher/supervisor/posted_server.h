@@ -8,22 +8,38 @@
 
 namespace ganymede::launcher {
 
-/// A message server whose requests are answered in the io_context's thread, so that what they touch needs no locks.
-/// A request whose turn does not come in time is not answered: its sender asks again.
-class PostedServer {
+/// Answers requests of any thread in the io_context's thread, so that what they touch needs no locks. A request whose
+/// turn does not come in time is not answered: its sender asks again.
+class PostedAnswers {
  public:
-  /// `answer` runs in the io_context's thread; an Error that it throws is sent back as Refused. Throws Error when the
-  /// endpoint is taken.
-  PostedServer(boost::asio::io_context& io, const std::string& endpoint, msg::Server::Handler answer);
-  /// No answer runs after this.
-  ~PostedServer();
-  PostedServer(const PostedServer&) = delete;
-  PostedServer& operator=(const PostedServer&) = delete;
+  /// `answer` runs in the io_context's thread; an Error that it throws is sent back as Refused.
+  PostedAnswers(boost::asio::io_context& io, msg::Server::Handler answer);
+  ~PostedAnswers() { close(); }
+  PostedAnswers(const PostedAnswers&) = delete;
+  PostedAnswers& operator=(const PostedAnswers&) = delete;
+
+  /// No answer runs after this; requests, also those that wait, are refused.
+  void close();
+  /// For a server. It must not be called when the io_context is gone.
+  msg::Server::Handler handler() const;
 
  private:
   struct Shared;
   std::shared_ptr<Shared> shared_;
-  std::unique_ptr<msg::Server> server_;
+};
+
+/// A message server with posted answers.
+class PostedServer {
+ public:
+  /// Throws Error when the endpoint is taken.
+  PostedServer(boost::asio::io_context& io, const std::string& endpoint, msg::Server::Handler answer,
+               const msg::ServerOptions& options = {})
+      : answers_(io, std::move(answer)), server_(endpoint, answers_.handler(), options) {}
+  ~PostedServer() { answers_.close(); }  // or the server's thread would wait for an answer
+
+ private:
+  PostedAnswers answers_;
+  msg::Server server_;
 };
 
 }  // namespace ganymede::launcher

@@ -12,6 +12,7 @@
 #include "common/service/run_directory.h"
 #include "launcher/supervisor/child_program.h"
 #include "launcher/supervisor/launch.h"
+#include "launcher/supervisor/node_launch.h"
 #include "launcher/supervisor/options.h"
 
 namespace ganymede::launcher {
@@ -34,7 +35,8 @@ int program(int argc, char** argv) {
     if (chdir(options.run.c_str()) != 0)
       fail("Run directory {} cannot be entered: {}.", options.run, std::strerror(errno));
     log::start("launcher", fmt::format("{}/launcher.log", service::log_folder), false);
-    Outcome outcome = launch(options, os::program_folder());
+    Outcome outcome =
+        options.node == 0 ? launch(options, os::program_folder()) : launch_node(options, os::program_folder());
     log::info("the run ended with exit code {}", static_cast<int>(outcome.code));
     if (!outcome.text.empty()) return report(outcome.code, outcome.text);
     return static_cast<int>(outcome.code);

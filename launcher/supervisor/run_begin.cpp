@@ -1,5 +1,6 @@
 #include "launcher/supervisor/run_begin.h"
 
+#include <signal.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "common/base/log.h"
 #include "common/os/files.h"
 #include "common/os/machine.h"
+#include "launcher/coordinator/network_path.h"
 #include "launcher/supervisor/child_program.h"
 #include "launcher/supervisor/compatibility.h"
 #include "launcher/supervisor/dataset_packing.h"
@@ -36,13 +38,21 @@ struct Start {
   std::string folder;  // empty: this run's own
 };
 
-Start find_start(const std::vector<service::Manifest>& own, const std::string& from) {
-  if (!own.empty()) return {own.back().step, ""};
+/// The newest intact one of a folder, and a line for each damaged one that is newer.
+std::uint64_t newest_step(const service::Manifests& manifests, const std::string& folder, Terminal& terminal) {
+  std::uint64_t step = service::choose_manifest(manifests, folder, 0).step;
+  for (const service::DamagedManifest& one : manifests.passed_over())
+    terminal.line(fmt::format("the checkpoint of step {} is passed over: {}", one.step, one.reason));
+  return step;
+}
+
+/// Never a fresh start where all checkpoints are damaged: it would overwrite them.
+Start find_start(const service::Manifests& own, const std::string& from, Terminal& terminal) {
+  bool has_own = !own.intact.empty() || !own.damaged.empty();
+  if (has_own) return {newest_step(own, service::checkpoint_folder, terminal), ""};
   if (from.empty()) return {};
   std::string folder = service::find_checkpoints(from);
-  auto manifests = service::read_manifests(folder);
-  if (manifests.empty()) fail_usage("--from {}: there is no complete checkpoint.", from);
-  return {manifests.back().step, fs::absolute(folder).string()};
+  return {newest_step(service::find_manifests(folder), folder, terminal), fs::absolute(folder).string()};
 }
 
 /// Puts config.toml back as it was unless `keep` is called.
@@ -94,12 +104,18 @@ void prepare_plugin(service::Job& job, const std::string& programs, Signals& sig
 }
 
 /// Model, memory and where the run begins, for a person; refuses what does not fit.
-void show_and_check(ReadyRun& ready, Terminal& terminal) {
+void show_and_check(ReadyRun& ready, coordinator::RankRange ranks, Terminal& terminal) {
   terminal.line(model_spec::describe(ready.config.model));
-  ready.budget = estimate_memory(ready.config, ready.job, os::inspect_machine());
+  ready.budget = estimate_memory(ready.config, ready.job, ranks, os::inspect_machine());
   terminal.line(table(ready.budget));
   require_fit(ready.budget);
   if (ready.load_step > 0) terminal.line(fmt::format("going on from the checkpoint of step {}", ready.load_step));
+}
+
+/// Over which the workers of this node talk to those of others.
+std::string interface_of(const config::Config& config, const Options& options) {
+  if (!config.topology.interface.empty()) return config.topology.interface;
+  return options.nodes.empty() ? "lo" : coordinator::interface_of_node(options.node, options.nodes);
 }
 
 /// What this run directory began with; nothing when it is new.
@@ -118,30 +134,60 @@ std::optional<config::Config> configuration_before(const std::string& run) {
 ReadyRun begin_run(const Options& options, const std::string& programs, Signals& signals, Terminal& terminal) {
   ReadyRun ready;
   ready.config = config::load(options.recipe, options.settings);
-  auto own = service::read_manifests(service::checkpoint_folder);
+  service::Manifests own = service::find_manifests(service::checkpoint_folder);
   std::optional<config::Config> before = configuration_before(options.run);
-  if (before && !own.empty()) check_compatible(*before, ready.config, options.run);
+  if (before && !own.intact.empty()) check_compatible(*before, ready.config, options.run);
   int cores = os::inspect_machine().cores;
-  resolve_threads(ready.config, before ? &*before : nullptr, cores);
+  coordinator::check_nodes(static_cast<int>(options.nodes.size()), ready.config);
+  coordinator::RankRange ranks = options.ranks(ready.config);
+  resolve_threads(ready.config, before ? &*before : nullptr, cores, ranks.count);
   check_threads(ready.config, cores);
-  Start start = find_start(own, options.from);
+  Start start = find_start(own, options.from, terminal);
   ready.load_step = start.step;
   ConfigFile file(ready.config);
   pack_if_missing(ready.config, programs, signals, terminal);
   ready.job.id = random_id();
   ready.job.load_from = start.folder;
+  ready.job.interface = interface_of(ready.config, options);
   prepare_plugin(ready.job, programs, signals);
-  if (!ready.done()) show_and_check(ready, terminal);
+  if (!ready.done()) show_and_check(ready, ranks, terminal);
   service::write_job(ready.job);
   file.keep();
   return ready;
 }
 
-ReadyRun resume_run() {
+ReadyRun begin_on_node(const Options& options, const Welcome& welcome, const std::string& programs, Signals& signals,
+                       Terminal& terminal) {
+  ReadyRun ready;
+  os::write_file_atomically(service::config_file, welcome.configuration);
+  ready.config = config::load(service::config_file, {});
+  check_checkpoint_folder(options.node, welcome.checkpoints, ready.config.launch.node_timeout_seconds);
+  ready.load_step = welcome.load_step;
+  check_threads(ready.config, os::inspect_machine().cores);
+  pack_if_missing(ready.config, programs, signals, terminal);
+  ready.job.id = welcome.job;
+  ready.job.load_from = welcome.load_from;
+  ready.job.interface = interface_of(ready.config, options);
+  prepare_plugin(ready.job, programs, signals);
+  if (ready.job.plugin_hash != welcome.plugin_hash)
+    fail_usage("Node {} has another optimizer plugin '{}' than node 0: install the same programs on all nodes.",
+               options.node, ready.config.optimizer.name);
+  show_and_check(ready, options.ranks(ready.config), terminal);
+  service::write_job(ready.job);
+  return ready;
+}
+
+void stop_if_signalled(Signals& signals) {
+  int number = signals.take();
+  if (number == SIGINT || number == SIGTERM)
+    throw Error(ExitCode::can_go_on, "Stopped by a signal; the same command goes on.");
+}
+
+ReadyRun resume_run(const Options& options) {
   ReadyRun ready;
   ready.config = config::load(service::config_file, {});
   ready.job = service::read_job();
-  ready.budget = estimate_memory(ready.config, ready.job, os::inspect_machine());
+  ready.budget = estimate_memory(ready.config, ready.job, options.ranks(ready.config), os::inspect_machine());
   return ready;
 }
 

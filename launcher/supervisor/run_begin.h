@@ -6,6 +6,7 @@
 #include "common/config/config.h"
 #include "common/service/run_directory.h"
 #include "launcher/supervisor/host_budget.h"
+#include "launcher/supervisor/node_begin.h"
 #include "launcher/supervisor/options.h"
 #include "launcher/supervisor/signals.h"
 #include "launcher/supervisor/terminal.h"
@@ -27,7 +28,14 @@ struct ReadyRun {
 /// config.toml is as before.
 ReadyRun begin_run(const Options& options, const std::string& programs, Signals& signals, Terminal& terminal);
 
+/// The same on a node other than 0, which takes over what the coordinator has decided. Throws Error.
+ReadyRun begin_on_node(const Options& options, const Welcome& welcome, const std::string& programs, Signals& signals,
+                       Terminal& terminal);
+
 /// What a launcher before this one, whose segments still live, has made ready. Throws Error.
-ReadyRun resume_run();
+ReadyRun resume_run(const Options& options);
+
+/// Throws Error(can_go_on) when a signal that means a stop has come.
+void stop_if_signalled(Signals& signals);
 
 }  // namespace ganymede::launcher

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/base/log.h"
 #include "launcher/supervisor/last_metrics.h"
 #include "launcher/supervisor/service_process.h"
 #include "launcher/supervisor/step_line.h"
@@ -75,6 +76,18 @@ void StepLog::take_record(const step_protocol::DecisionRecord& record, const Ste
                    .set("skipped_steps", skipped_steps_)
                    .set("generation", around.generation)
                    .set("loss_tokens", record.loss_tokens));
+}
+
+void StepLog::take_gap(std::uint64_t step, const StepSurroundings& around) {
+  last_step_ = step;
+  log::warn("the report of step {} was lost with its worker: its line in the metrics is empty", step);
+  file_.append(metrics::Record()
+                   .set("step", step)
+                   .set("loss", std::numeric_limits<double>::quiet_NaN())
+                   .set("restarts", earlier_restarts_ + around.restarts)
+                   .set("skipped_steps", skipped_steps_)
+                   .set("generation", around.generation)
+                   .set("lost", true));
 }
 
 void StepLog::remember(const fbs::StepReport& report) {

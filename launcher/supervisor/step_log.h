@@ -32,6 +32,9 @@ class StepLog {
   /// The line of a step whose report was lost, from its decision record; without times.
   void take_record(const step_protocol::DecisionRecord& record, const StepSurroundings& around);
 
+  /// The line of a step of which nothing is known any more: its loss is null, and "lost" is true.
+  void take_gap(std::uint64_t step, const StepSurroundings& around);
+
   std::uint64_t last_step() const { return last_step_; }
   double last_loss() const { return last_loss_; }
   double tokens_per_second() const { return tokens_per_second_; }

@@ -1,37 +1,36 @@
 #include "launcher/supervisor/supervisor.h"
 
-#include <signal.h>
-
-#include <filesystem>
+#include <algorithm>
 
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "launcher/keeper/stop_order.h"
-#include "launcher/supervisor/log_tail.h"
 
 namespace ganymede::launcher {
 namespace {
 
-constexpr int shown_log_lines = 8;
 constexpr double time_to_leave = 5;  // seconds between the first worker that leaves and the last
 
+/// A damaged one does not count: it is what a launch before this one left.
 bool manifest_exists(std::uint64_t step) {
-  std::error_code ignored;
-  return std::filesystem::exists(fmt::format("{}/{}", service::checkpoint_folder, service::manifest_name(step)),
-                                 ignored);
+  auto manifests = service::read_manifests(service::checkpoint_folder);
+  return std::any_of(manifests.begin(), manifests.end(), [step](const auto& one) { return one.step == step; });
 }
 
 }  // namespace
 
 Supervisor::Supervisor(SupervisorParts parts)
     : parts_(std::move(parts)),
-      crew_(parts_.io, parts_.config, os::inspect_machine(), parts_.programs, parts_.run,
-            [this](ServiceProcess& process, const os::Ending& ending) { ended(process, ending); }),
+      crew_(parts_.io, parts_.config, parts_.cells.ranks(), os::inspect_machine(), parts_.programs, parts_.run,
+            parts_.terminal, [this](ServiceProcess& process, const os::Ending& ending) { ended(process, ending); }),
+      end_(crew_),
+      nodes_(parts_.nodes, parts_.config, now_seconds()),
       membership_(parts_.config.parallel.ranks, parts_.cells.highest_generation()),
       checkpoint_parts_(parts_.config.parallel.ranks),
       timer_(parts_.io),
       farewell_(parts_.io),
-      stopping_(parts_.cells.stop_requested()) {
+      stopping_(parts_.cells.stop_requested()),
+      resumed_(parts_.cells.highest_generation() > 0) {
   auto manifests = service::read_manifests(service::checkpoint_folder);
   if (!manifests.empty()) last_committed_ = manifests.back().step;
 }
@@ -39,7 +38,6 @@ Supervisor::Supervisor(SupervisorParts parts)
 Outcome Supervisor::run() {
   parts_.signals.watch(parts_.io, [this](int number) { on_signal(number); });
   crew_.start_all();
-  ticked_ = now_seconds();
   tick();
   parts_.io.run();
   parts_.signals.ignore();
@@ -56,27 +54,19 @@ void Supervisor::announce(std::optional<std::uint64_t> generation) {
 
 /// Not before every cell has its state: a worker that met nobody in a generation for long would give it up.
 void Supervisor::consider_first_generation() {
-  if (parts_.cells.all_loaded()) announce(membership_.begin());
+  if (!parts_.cells.all_loaded() || !nodes_.all_loaded()) return;
+  membership_.seen(nodes_.highest_generation());  // rule 11
+  auto first = membership_.begin();
+  if (first) nodes_.run_begins();
+  announce(first);
 }
 
 void Supervisor::registered(const ServiceId& id, int pid) {
-  ServiceProcess& process = crew_.at(id.kind, id.rank);
-  if (!process.is_current(pid)) fail("Process {} is not the {} that this launcher started.", pid, id.text());
-  if (!process.signs.registered) log::info("{} registered", id.text());
-  process.phase = ServicePhase::running;
-  process.signs.registered = true;
-  process.signs.heard = process.signs.advanced = process.signs.grown = now_seconds();
+  crew_.registered(id, pid);
   if (id.kind == service::Kind::worker) membership_.worker_registered(id.rank);
 }
 
-void Supervisor::heartbeat(const ServiceId& id, const fbs::Heartbeat& beat) {
-  ServiceProcess& process = crew_.at(id.kind, id.rank);
-  if (!process.is_current(beat.pid()))
-    fail("Process {} is not the {} that this launcher started.", beat.pid(), id.text());
-  process.waits = beat.state() == fbs::ServiceState::waiting;
-  process.detail = beat.detail()->str();
-  hear(process.signs, now_seconds(), beat.progress(), process.waits);
-}
+void Supervisor::heartbeat(const ServiceId& id, const fbs::Heartbeat& beat) { crew_.heartbeat(id, beat); }
 
 void Supervisor::fatal(const ServiceId& id, int exit_code, const std::string& text) {
   crew_.at(id.kind, id.rank);  // throws for one that does not exist
@@ -89,16 +79,28 @@ void Supervisor::fatal(const ServiceId& id, int exit_code, const std::string& te
 
 void Supervisor::step(const fbs::StepReport& report) {
   write_steps([&] {
-    // Reports wait in the worker, so a killed one may take the last but one with it; its record is still in the cell.
-    for (std::uint64_t lost = parts_.steps.last_step() + 1; lost < report.step(); ++lost)
-      if (const auto* record = parts_.cells.record_of(lost)) parts_.steps.take_record(*record, around());
+    make_good(report.step());
     parts_.steps.take(report, around());
   });
 }
 
+/// Reports wait in the worker, so a killed one may take the last two with it; their records are still in the cell. Only
+/// when the launcher was away for long or died as well, there may be more.
+void Supervisor::make_good(std::uint64_t before) {
+  std::uint64_t written = parts_.steps.last_step(), loaded = parts_.cells.load_step();
+  bool begins_here = written == 0 || !parts_.job.load_from.empty();  // what led to load_step is not in this file
+  for (std::uint64_t lost = (begins_here ? std::max(written, loaded) : written) + 1; lost < before; ++lost) {
+    if (const auto* record = parts_.cells.record_of(lost)) {
+      parts_.steps.take_record(*record, around());
+    } else {
+      parts_.steps.take_gap(lost, around());
+    }
+  }
+}
+
 StepSurroundings Supervisor::around() const {
   return {.generation = membership_.generation(),
-          .restarts = crew_.restarts(),
+          .restarts = crew_.restarts() + nodes_.restarts(),
           .host_used = crew_.private_bytes() + parts_.segment_bytes,
           .host_predicted = parts_.predicted_bytes,
           .host_limit = parts_.memory_limit};
@@ -163,19 +165,11 @@ void Supervisor::checkpoint() {
   log::info("checkpoint {} was ordered", parts_.cells.request_snapshot());
 }
 
-void Supervisor::restart(const ServiceId& id) {
-  ServiceProcess& process = crew_.at(id.kind, id.rank);
-  if (phase_ != Phase::working) fail("The run is ending; no service is started again.");
-  if (!process.alive()) fail("The {} is not running now; it is being started.", id.text());
-  process.requested = true;
-  process.signal(SIGKILL, "restarted by request");
-}
-
 const char* Supervisor::state() {
   if (stopping_ || phase_ != Phase::working) return "stopping";
-  for (const auto& process : crew_.all())
-    if (process->phase != ServicePhase::running && !process->finished) return "recovering";
-  bool all = parts_.cells.all_loaded() && parts_.cells.all_joined(membership_.generation());
+  if (!crew_.all_running() || !nodes_.all_running()) return "recovering";
+  std::uint64_t generation = membership_.generation();
+  bool all = parts_.cells.all_loaded() && parts_.cells.all_joined(generation) && nodes_.all_joined(generation);
   return all ? "training" : "recovering";
 }
 
@@ -188,9 +182,13 @@ bool Supervisor::wants_end_of(const ServiceId& id) {
   return late || crew_.at(id.kind, id.rank).signs.started > first_left_;
 }
 
+void Supervisor::note_leaving() {
+  if (first_left_ == 0) first_left_ = now_seconds();
+}
+
 void Supervisor::worker_left(ServiceProcess& process) {
   process.finished = true;
-  if (first_left_ == 0) first_left_ = now_seconds();
+  note_leaving();
   consider_finish();
 }
 
@@ -203,33 +201,11 @@ void Supervisor::ended(ServiceProcess& process, const os::Ending& ending) {
   bool left = ending.signal == 0 && ending.exit_code == 0 && parts_.cells.ends_after_decided();
   if (worker && (left || first_left_ > 0)) return worker_left(process);
   if (worker) announce(membership_.worker_died(process.id().rank));
-  replace(process, ending);
-}
-
-void Supervisor::replace(ServiceProcess& process, const os::Ending& ending) {
-  std::string what = fmt::format("{} ended: {}{}", process.id().text(), ending.describe(),
-                                 process.killed_because.empty() ? "" : ", " + process.killed_because);
-  // A usage fault is the same again in the next process.
-  bool usage = ending.signal == 0 && ending.exit_code == static_cast<int>(ExitCode::usage);
-  std::optional<double> delay = 0;
-  if (!process.requested) delay = process.policy.died(now_seconds());
-  if (usage || !delay) {
-    std::string why = usage ? ""
-                            : fmt::format(", more than {} times within {}", parts_.config.launch.restart_budget,
-                                          human_seconds(parts_.config.launch.restart_window_seconds));
-    return halt({usage ? ExitCode::usage : ExitCode::failed,
-                 fmt::format("{}{}; its last log lines:{}", what, why, last_log_lines(process.id(), shown_log_lines))},
-                false);
-  }
-  ++process.restarts;
-  std::string line = fmt::format("{}; it is started again (restart {})", what, process.restarts);
-  log::warn("{}", line);
-  parts_.terminal.line(line);
-  process.start_after(*delay);
+  if (auto outcome = crew_.replace(process, ending)) halt(*outcome, false);
 }
 
 void Supervisor::consider_finish() {
-  if (phase_ != Phase::working || !crew_.workers_finished()) return;
+  if (phase_ != Phase::working || !crew_.workers_finished() || !nodes_.workers_finished()) return;
   if (draining_since_ == 0) draining_since_ = now_seconds();
   std::uint64_t last = parts_.cells.decided_step();
   if (manifest_exists(last)) last_committed_ = last;  // the message about it may have been lost
@@ -238,18 +214,14 @@ void Supervisor::consider_finish() {
 
 void Supervisor::finish() {
   std::uint64_t last = parts_.cells.decided_step();
-  // The report of the last step is lost when its worker is killed as the others leave; the record holds what counts.
-  write_steps([&] {
-    const auto* record = parts_.cells.record_of(last);
-    if (record && parts_.steps.last_step() < last) parts_.steps.take_record(*record, around());
-  });
+  // The reports of the last steps are lost when their worker is killed as the others leave.
+  write_steps([&] { make_good(last + 1); });
   if (phase_ == Phase::halting) return;
   bool all = last >= static_cast<std::uint64_t>(parts_.config.run.steps);
   outcome_ = {all ? ExitCode::done : ExitCode::can_go_on, ""};
   log::info("step {} is the last one and its checkpoint is committed; the services are asked to finish", last);
   phase_ = Phase::finishing;
-  phase_began_ = now_seconds();
-  crew_.cancel_restarts();
+  end_.finish(now_seconds(), parts_.config.launch.stop_timeout_seconds);
   consider_over();
 }
 

@@ -5,24 +5,20 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "common/base/error.h"
 #include "launcher/coordinator/checkpoint_parts.h"
 #include "launcher/coordinator/key_value_store.h"
 #include "launcher/coordinator/membership.h"
+#include "launcher/coordinator/node_table.h"
 #include "launcher/supervisor/cells.h"
 #include "launcher/supervisor/crew.h"
+#include "launcher/supervisor/crew_end.h"
+#include "launcher/supervisor/outcome.h"
 #include "launcher/supervisor/signals.h"
 #include "launcher/supervisor/step_log.h"
 
 namespace ganymede::launcher {
-
-/// How a run ended.
-struct Outcome {
-  ExitCode code = ExitCode::done;
-  std::string text;  // of a failure: a sentence, then the culprit's last log lines; else empty
-  std::optional<std::uint64_t> checkpoint = {};  // step of the newest one
-};
 
 /// What the supervisor is given; all of it outlives the supervisor.
 struct SupervisorParts {
@@ -34,12 +30,14 @@ struct SupervisorParts {
   Terminal& terminal;
   Signals& signals;
   std::string programs, run;                     // folders
+  std::vector<coordinator::NodeAddress> nodes;   // of a run over several nodes; else empty
   double segment_bytes = 0;                      // of all cells of this node
   double predicted_bytes = 0, memory_limit = 0;  // of the host budget
 };
 
-/// Runs the services of a job from start to end: starts them, watches them, starts dead ones again, leads them through
-/// the stop, and counts the world's generations. Everything happens in the io_context's thread.
+/// The launcher of node 0, which is the coordinator: runs the services of its cells from start to end, leads the whole
+/// world through start, generations and stop, and knows of the other nodes by their reports. Everything happens in the
+/// io_context's thread.
 class Supervisor {
  public:
   explicit Supervisor(SupervisorParts parts);
@@ -55,6 +53,10 @@ class Supervisor {
   coordinator::CheckpointParts::Receipt part(const fbs::PartDurable& part);
   void committed(std::uint64_t step, std::uint64_t bytes, double seconds);
   void checkpoint_failed(std::uint64_t step, int rank, const std::string& text);
+
+  // What the launchers of other nodes say. Both throw Error for what cannot be.
+  void hello(const coordinator::NodeTable::Hello& hello);
+  coordinator::NodeWishes report(coordinator::NodeState state);
 
   // What a person asks for.
   /// After the current step, with a checkpoint.
@@ -72,6 +74,7 @@ class Supervisor {
   const char* state();
   coordinator::KeyValueStore& store() { return store_; }
   const coordinator::Membership& membership() const { return membership_; }
+  const coordinator::NodeTable& nodes() const { return nodes_; }
   Crew& crew() { return crew_; }
   const SupervisorParts& parts() const { return parts_; }
   std::optional<std::uint64_t> last_checkpoint() const { return last_committed_; }
@@ -80,16 +83,18 @@ class Supervisor {
   enum class Phase { working, finishing, halting };
 
   void ended(ServiceProcess& process, const os::Ending& ending);
-  void replace(ServiceProcess& process, const os::Ending& ending);
   void announce(std::optional<std::uint64_t> generation);
   void consider_first_generation();
   void on_signal(int number);
   void tick();
-  void watch_vitals(double now);
+  void watch_nodes(double now);
+  coordinator::NodeWishes wishes(int node, double now) const;
   void watch_draining(double now);
   StepSurroundings around() const;
+  void make_good(std::uint64_t before);
   void write_steps(const std::function<void()>& write);
   void worker_left(ServiceProcess& process);
+  void note_leaving();
   void consider_finish();
   void finish();
   void halt(Outcome outcome, bool hard);
@@ -98,19 +103,24 @@ class Supervisor {
 
   SupervisorParts parts_;
   Crew crew_;
+  CrewEnd end_;
+  coordinator::NodeTable nodes_;
   coordinator::Membership membership_;
   coordinator::KeyValueStore store_;
   coordinator::CheckpointParts checkpoint_parts_;
   boost::asio::steady_timer timer_, farewell_;
   Phase phase_ = Phase::working;
   Outcome outcome_;
-  bool stopping_ = false;
+  bool stopping_ = false, hard_ = false;
+  bool resumed_ = false;  // a launcher before this one has announced a generation
   int interrupts_ = 0;
-  int kills_sent_ = 0;         // how often press_on has raised the pressure
-  double phase_began_ = 0;     // seconds; of finishing or halting
-  double first_left_ = 0;      // seconds; a worker has left, its work done; 0: none yet
+  double first_left_ = 0;      // seconds; a worker of the world has left, its work done; 0: none yet
   double draining_since_ = 0;  // seconds; all workers have left; 0: not yet
-  double ticked_ = 0;          // seconds
+  struct GivenRestart {
+    coordinator::RestartOrder order;
+    double given = 0;  // seconds
+  };
+  std::vector<GivenRestart> restarts_;  // of services on other nodes
   std::optional<std::uint64_t> last_committed_;
 };
 

@@ -26,17 +26,23 @@ TrainingRun::~TrainingRun() {
   }
 }
 
-void TrainingRun::start(const std::vector<std::string>& arguments) {
+os::Command TrainingRun::command(const std::vector<std::string>& arguments) {
   if (data.empty()) data = tiny_dataset();
   os::Command command;
-  command.arguments = {programs_ + "/ganymede", "train", recipe, "--run", folder_, "--set", "data.path=" + data};
-  command.arguments.insert(command.arguments.end(), {"--set", "optimizer.warmup_steps=2"});
-  for (const auto& setting : settings_) command.arguments.insert(command.arguments.end(), {"--set", setting});
-  command.arguments.insert(command.arguments.end(), arguments.begin(), arguments.end());
+  command.arguments = prefix;
+  auto add = [&](const std::vector<std::string>& more) {
+    command.arguments.insert(command.arguments.end(), more.begin(), more.end());
+  };
+  add({programs_ + "/ganymede", "train", recipe, "--run", folder_, "--set", "data.path=" + data});
+  add({"--set", "optimizer.warmup_steps=2"});
+  for (const auto& setting : settings_) add({"--set", setting});
+  add(arguments);
   command.environment = environment;
   command.output_file = output_file_;
-  child_ = os::spawn(command);
+  return command;
 }
+
+void TrainingRun::start(const std::vector<std::string>& arguments) { child_ = os::spawn(command(arguments)); }
 
 int TrainingRun::wait(double seconds) {
   if (!child_) fail("The run was not started.");

@@ -25,9 +25,12 @@ class TrainingRun {
   std::string recipe;  // standard: configs/recipes/tiny.toml
   std::string data;    // standard: tiny_dataset()
   std::vector<std::pair<std::string, std::string>> environment;
+  std::vector<std::string> prefix;  // put before the command
 
   /// Starts it, with further arguments of `ganymede train`. What it prints is kept, that of earlier starts as well.
   void start(const std::vector<std::string>& arguments = {});
+  /// What `start` starts.
+  os::Command command(const std::vector<std::string>& arguments);
   /// Waits for its end and returns the exit code.
   int wait(double seconds = 90);
   /// `start`, then `wait`.

@@ -13,10 +13,11 @@ class CellsTest : public ::testing::Test {
     job_.id = 7;
     job_.slots = {"momentum"};
   }
-  std::optional<Cells> attach() { return Cells::attach(config_, job_, keeper_); }
+  std::optional<Cells> attach() { return Cells::attach(config_, job_, ranks_, keeper_); }
   Deadline soon() { return Deadline::after_seconds(20); }
 
   const PlacingProgress silent_ = [](std::uint64_t, std::uint64_t) {};
+  const coordinator::RankRange ranks_{0, 2};
   config::Config config_;
   service::Job job_;
   test::ServedSegments served_{std::uint64_t{1} << 40};
@@ -25,7 +26,7 @@ class CellsTest : public ::testing::Test {
 
 TEST_F(CellsTest, AreTakenOverAsTheyWere) {
   {
-    Cells cells = Cells::create(config_, job_, 5, keeper_, silent_);
+    Cells cells = Cells::create(config_, job_, ranks_, 5, keeper_, silent_);
     cells.announce_generation(3);
   }
   auto cells = attach();
@@ -37,20 +38,20 @@ TEST_F(CellsTest, AreTakenOverAsTheyWere) {
 
 TEST_F(CellsTest, AreNotTakenOverWhenAnyOfTheirSegmentsIsMissing) {
   EXPECT_FALSE(attach());
-  Cells::create(config_, job_, 0, keeper_, silent_);
+  Cells::create(config_, job_, ranks_, 0, keeper_, silent_);
   std::vector<std::string> names;
   for (const auto& held : keeper_.list(soon())) names.push_back(held.name);
   for (const std::string& name : names) {
     keeper_.drop(name, soon());
     EXPECT_FALSE(attach()) << name;
     Cells::drop_all(keeper_);
-    Cells::create(config_, job_, 0, keeper_, silent_);
+    Cells::create(config_, job_, ranks_, 0, keeper_, silent_);
     EXPECT_TRUE(attach());
   }
 }
 
 TEST_F(CellsTest, AreNotTakenOverWhenTheirMakerDiedBeforeTheEnd) {
-  Cells cells = Cells::create(config_, job_, 0, keeper_, silent_);
+  Cells cells = Cells::create(config_, job_, ranks_, 0, keeper_, silent_);
   cells.control(1).block->incarnation.store(0);
   EXPECT_FALSE(attach());
 }

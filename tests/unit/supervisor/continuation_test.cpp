@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(ThreadCounts, AreSharedBetweenTheRanksOfANode) {
   config::Config config;
   config.parallel.ranks = 3;
-  resolve_threads(config, nullptr, 8);
+  resolve_threads(config, nullptr, 8, config.parallel.ranks);
   EXPECT_EQ(config.compute.threads, 2);
   EXPECT_EQ(config.optimizer.threads, 2);
 }
@@ -62,7 +62,7 @@ TEST(ThreadCounts, AreSharedBetweenTheRanksOfANode) {
 TEST(ThreadCounts, AreAtLeastOne) {
   config::Config config;
   config.parallel.ranks = 4;
-  resolve_threads(config, nullptr, 2);
+  resolve_threads(config, nullptr, 2, config.parallel.ranks);
   EXPECT_EQ(config.compute.threads, 1);
 }
 
@@ -71,12 +71,12 @@ TEST(ThreadCounts, OfAWorldOfTheSameSizeAreKept) {
   before.parallel.ranks = now.parallel.ranks = 2;
   before.compute.threads = 5;
   before.optimizer.threads = 3;
-  resolve_threads(now, &before, 64);
+  resolve_threads(now, &before, 64, now.parallel.ranks);
   EXPECT_EQ(now.compute.threads, 5);
   EXPECT_EQ(now.optimizer.threads, 3);
   config::Config other;
   other.parallel.ranks = 4;
-  resolve_threads(other, &before, 64);
+  resolve_threads(other, &before, 64, other.parallel.ranks);
   EXPECT_EQ(other.compute.threads, 16);
 }
 
@@ -103,7 +103,7 @@ TEST(ThreadCounts, GivenInTheRecipeWin) {
   config::Config before, now;
   before.compute.threads = 5;
   now.compute.threads = 7;
-  resolve_threads(now, &before, 64);
+  resolve_threads(now, &before, 64, now.parallel.ranks);
   EXPECT_EQ(now.compute.threads, 7);
 }
 

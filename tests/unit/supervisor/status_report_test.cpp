@@ -1,4 +1,4 @@
-#include "launcher/supervisor/status_report.h"
+#include "launcher/supervisor/cell_view.h"
 
 #include <gtest/gtest.h>
 

@@ -24,8 +24,8 @@ constexpr double notice_seconds = 60;     // for the launcher to kill a silent p
 
 MakeCommunicator backend(service::Context& context, std::uint64_t generation) {
   auto store = std::make_shared<LauncherStore>(context, generation);
-  return [store](const collectives::Group& group) {
-    return group.ranks.size() == 1 ? collectives::make_single(group) : collectives::make_gloo(group, store, "lo");
+  return [store, interface = service::read_job().interface](const collectives::Group& group) {
+    return group.ranks.size() == 1 ? collectives::make_single(group) : collectives::make_gloo(group, store, interface);
   };
 }
 
@@ -46,7 +46,8 @@ class Driver {
   /// The work of one generation; returns when the run is complete.
   void attempt(std::uint64_t generation, AttemptEnd& end);
   void steps(Engine& engine, Communicators& communicators, std::uint64_t generation, std::uint64_t first);
-  void after_step(Engine& engine, Communicators& communicators, std::uint64_t generation, StepResult result);
+  void after_step(Engine& engine, Communicators& communicators, std::uint64_t generation, StepResult result,
+                  std::size_t may_wait);
   bool is_last(std::uint64_t step) const;
   bool validation_due(std::uint64_t step) const;
   std::uint64_t tokens_of_a_step() const {
@@ -118,18 +119,20 @@ void Driver::attempt(std::uint64_t generation, AttemptEnd& end) {
 
 void Driver::steps(Engine& engine, Communicators& communicators, std::uint64_t generation, std::uint64_t first) {
   if (first > block_.load_step.load(std::memory_order_acquire) + 1) {
-    // Whoever computed the step before may have died before its validation or report.
+    // Whoever computed the step before may have died before its validation or report, and before the report of the
+    // step before that one: that record lasts until the next step is decided.
     StepResult known;
     known.record = block_.record_of(first - 1);
     known.tokens = tokens_of_a_step();
-    after_step(engine, communicators, generation, std::move(known));
+    after_step(engine, communicators, generation, std::move(known), 0);
   }
   for (std::uint64_t step = first; !is_last(step - 1); ++step) {
-    after_step(engine, communicators, generation, engine.train(step));
+    after_step(engine, communicators, generation, engine.train(step), 1);
   }
 }
 
-void Driver::after_step(Engine& engine, Communicators& communicators, std::uint64_t generation, StepResult result) {
+void Driver::after_step(Engine& engine, Communicators& communicators, std::uint64_t generation, StepResult result,
+                        std::size_t may_wait) {
   std::uint64_t step = result.record.step;
   StepNews news;
   news.generation = generation;
@@ -141,7 +144,9 @@ void Driver::after_step(Engine& engine, Communicators& communicators, std::uint6
   news.flops = flops_ * static_cast<double>(result.tokens);
   news.peak_flops = peak_flops_;
   news.result = std::move(result);
-  reporter_->send(std::move(news));
+  // The next step's record overwrites that of the step before this one: its report must be taken, or its record read.
+  context_.at(0, 0, "handing reports to the launcher");
+  reporter_->send(std::move(news), may_wait, config_.launch.collective_timeout_seconds / 2);
 }
 
 bool Driver::is_last(std::uint64_t step) const {

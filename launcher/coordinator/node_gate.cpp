@@ -1,0 +1,62 @@
+#include "launcher/coordinator/node_gate.h"
+
+#include <chrono>
+#include <thread>
+
+#include "common/base/error.h"
+#include "launcher/coordinator/network_path.h"
+
+namespace ganymede::coordinator {
+namespace {
+
+constexpr auto farewell = std::chrono::seconds(2);
+
+msg::Message wait_for_node_0(const msg::Message& request) {
+  return msg::Message::build(0, request.envelope().id(), [](flatbuffers::FlatBufferBuilder& builder) {
+    auto detail = builder.CreateString("node 0 makes its run directory ready");
+    auto nothing = builder.CreateString("");
+    return msg::Message::body(fbs::CreateNodeWelcome(builder, false, detail, 0, 0, nothing, 0, nothing, nothing));
+  });
+}
+
+}  // namespace
+
+NodeGate::NodeGate(const NodeAddress& address, const std::string& secret_key, int nodes) : nodes_(nodes) {
+  auto handler = [this](const std::string& identity, const msg::Message& request) { return answer(identity, request); };
+  server_ = std::make_unique<msg::Server>(listening_endpoint(address), handler,
+                                          msg::ServerOptions{.secret_key = secret_key, .relay = {}});
+}
+
+void NodeGate::open(msg::Server::Handler handler) {
+  std::lock_guard lock(mutex_);
+  handler_ = std::move(handler);
+}
+
+void NodeGate::end(int exit_code, const std::string& text) {
+  open([exit_code, text](const std::string&, const msg::Message& request) {
+    return msg::refused(request, exit_code, text);
+  });
+}
+
+void NodeGate::linger() {
+  bool known = false;
+  {
+    std::lock_guard lock(mutex_);
+    known = known_;
+  }
+  if (known) std::this_thread::sleep_for(farewell);
+}
+
+msg::Message NodeGate::answer(const std::string& identity, const msg::Message& request) {
+  std::lock_guard lock(mutex_);  // so that a handler that was replaced does not run any more
+  known_ = true;
+  if (handler_) return handler_(identity, request);
+  const auto* hello = request.as<fbs::NodeHello>();
+  if (!hello) throw msg::NoAnswer();
+  if (hello->nodes() != nodes_)
+    fail_usage("Node {} was started with {} nodes and node 0 with {}: --nodes has to be the same on all.",
+               hello->node(), hello->nodes(), nodes_);
+  return wait_for_node_0(request);
+}
+
+}  // namespace ganymede::coordinator

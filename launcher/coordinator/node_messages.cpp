@@ -1,0 +1,105 @@
+#include "launcher/coordinator/node_messages.h"
+
+namespace ganymede::coordinator {
+namespace {
+
+using flatbuffers::FlatBufferBuilder;
+
+static_assert(static_cast<int>(fbs::StopWish::now) == static_cast<int>(StopWish::now));
+static_assert(static_cast<int>(fbs::NodePhase::killing) == static_cast<int>(Phase::killing));
+static_assert(static_cast<int>(fbs::ServiceKind::checkpoint) == static_cast<int>(service::Kind::checkpoint));
+
+flatbuffers::Offset<fbs::CellReport> pack(FlatBufferBuilder& builder, const CellState& cell) {
+  std::vector<flatbuffers::Offset<fbs::ServiceStatus>> services;
+  for (const ServiceState& service : cell.services) services.push_back(coordinator::pack(builder, service));
+  return fbs::CreateCellReport(builder, cell.rank, cell.present, cell.loaded, cell.finished, cell.running, cell.joined,
+                               cell.lost, builder.CreateVector(services));
+}
+
+CellState unpack(const fbs::CellReport& report) {
+  CellState cell{.rank = report.rank(),
+                 .present = report.present(),
+                 .loaded = report.loaded(),
+                 .finished = report.finished(),
+                 .running = report.running(),
+                 .joined = report.joined(),
+                 .lost = report.lost(),
+                 .services = {}};
+  for (const fbs::ServiceStatus* service : *report.services()) {
+    cell.services.push_back({static_cast<service::Kind>(service->service()), service->pid(), service->state()->str(),
+                             service->restarts(), service->detail()->str(), service->operation()->str(),
+                             service->age_seconds()});
+  }
+  return cell;
+}
+
+}  // namespace
+
+flatbuffers::Offset<fbs::ServiceStatus> pack(FlatBufferBuilder& builder, const ServiceState& service) {
+  auto state = builder.CreateString(service.state);
+  auto detail = builder.CreateString(service.detail);
+  auto operation = builder.CreateString(service.operation);
+  return fbs::CreateServiceStatus(builder, static_cast<fbs::ServiceKind>(service.kind), service.pid, state,
+                                  service.restarts, detail, operation, service.age_seconds);
+}
+
+msg::Message::BodyOffset pack(FlatBufferBuilder& builder, const NodeState& state) {
+  std::vector<flatbuffers::Offset<fbs::CellReport>> cells;
+  for (const CellState& cell : state.cells) cells.push_back(pack(builder, cell));
+  auto cell_list = builder.CreateVector(cells);
+  auto failure = builder.CreateString(state.failure);
+  std::vector<flatbuffers::Offset<fbs::PartDurable>> parts;
+  for (const PartState& part : state.parts)
+    parts.push_back(fbs::CreatePartDurable(builder, part.step, part.rank, part.bytes, builder.CreateString(part.hash)));
+  auto part_list = builder.CreateVector(parts);
+  return msg::Message::body(fbs::CreateNodeReport(builder, state.node, state.seat, state.session, state.pid,
+                                                  state.keeper_pid, state.generation, state.restarts, cell_list,
+                                                  static_cast<fbs::StopWish>(state.stop), state.ended, state.exit_code,
+                                                  failure, state.checkpoint_idle, part_list));
+}
+
+NodeState unpack(const fbs::NodeReport& report) {
+  NodeState state{.node = report.node(),
+                  .seat = report.seat(),
+                  .session = report.session(),
+                  .pid = report.pid(),
+                  .keeper_pid = report.keeper_pid(),
+                  .generation = report.generation(),
+                  .restarts = report.restarts(),
+                  .cells = {},
+                  .stop = static_cast<StopWish>(report.stop()),
+                  .ended = report.ended(),
+                  .exit_code = report.exit_code(),
+                  .failure = report.failure()->str(),
+                  .checkpoint_idle = report.checkpoint_idle(),
+                  .parts = {}};
+  for (const fbs::CellReport* cell : *report.cells()) state.cells.push_back(unpack(*cell));
+  for (const fbs::PartDurable* part : *report.parts())
+    state.parts.push_back({part->rank(), part->step(), part->bytes(), part->hash()->str()});
+  return state;
+}
+
+msg::Message::BodyOffset pack(FlatBufferBuilder& builder, const NodeWishes& wishes) {
+  std::vector<flatbuffers::Offset<fbs::RestartOrder>> restarts;
+  for (const RestartOrder& order : wishes.restarts)
+    restarts.push_back(
+        fbs::CreateRestartOrder(builder, static_cast<fbs::ServiceKind>(order.kind), order.rank, order.number));
+  auto restart_list = builder.CreateVector(restarts);
+  auto text = builder.CreateString(wishes.text);
+  return msg::Message::body(fbs::CreateNodeOrders(builder, wishes.generation, static_cast<fbs::NodePhase>(wishes.phase),
+                                                  wishes.exit_code, text, restart_list, wishes.leaving));
+}
+
+NodeWishes unpack(const fbs::NodeOrders& orders) {
+  NodeWishes wishes{.generation = orders.generation(),
+                    .phase = static_cast<Phase>(orders.phase()),
+                    .leaving = orders.leaving(),
+                    .exit_code = orders.exit_code(),
+                    .text = orders.text()->str(),
+                    .restarts = {}};
+  for (const fbs::RestartOrder* order : *orders.restarts())
+    wishes.restarts.push_back({static_cast<service::Kind>(order->service()), order->rank(), order->number()});
+  return wishes;
+}
+
+}  // namespace ganymede::coordinator

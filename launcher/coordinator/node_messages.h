@@ -1,0 +1,17 @@
+#pragma once
+
+#include "common/msg/message.h"
+#include "launcher/coordinator/node_state.h"
+
+/// The plain forms of what nodes and coordinator say, to and from messages.
+namespace ganymede::coordinator {
+
+msg::Message::BodyOffset pack(flatbuffers::FlatBufferBuilder& builder, const NodeState& state);
+NodeState unpack(const fbs::NodeReport& report);
+
+msg::Message::BodyOffset pack(flatbuffers::FlatBufferBuilder& builder, const NodeWishes& wishes);
+NodeWishes unpack(const fbs::NodeOrders& orders);
+
+flatbuffers::Offset<fbs::ServiceStatus> pack(flatbuffers::FlatBufferBuilder& builder, const ServiceState& service);
+
+}  // namespace ganymede::coordinator

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/service/service.h"
+
+/// What a launcher knows of its node and tells the coordinator: state, not news, so that a report may be lost or come
+/// twice.
+namespace ganymede::coordinator {
+
+struct ServiceState {
+  service::Kind kind{};
+  int pid = 0;
+  std::string state;  // "running", "restarting", …
+  int restarts = 0;
+  std::string detail, operation;
+  double age_seconds = 0;  // of the operation
+};
+
+struct CellState {
+  int rank = 0;
+  bool present = false;      // its worker runs and has registered
+  bool loaded = false;       // the optimizer server has the state
+  bool finished = false;     // its worker has left, its work done
+  bool running = false;      // every service runs, or has finished
+  std::uint64_t joined = 0;  // newest generation that its worker joined
+  std::uint64_t lost = 0;    // workers that ended before their work was done, in this session
+  std::vector<ServiceState> services;
+};
+
+/// A part of a checkpoint that is durable. It stays in the state, because a coordinator may die after it has heard of
+/// it.
+struct PartState {
+  int rank = 0;
+  std::uint64_t step = 0, bytes = 0;
+  std::string hash;
+};
+
+enum class StopWish { none, after_step, now };
+
+struct NodeState {
+  int node = 0;
+  std::uint64_t seat = 0;        // one keeper's life
+  std::uint64_t session = 0;     // one launcher's life
+  int pid = 0, keeper_pid = 0;   // of the launcher
+  std::uint64_t generation = 0;  // the highest that any cell was told or joined
+  int restarts = 0;              // of services
+  std::vector<CellState> cells;
+  StopWish stop = StopWish::none;  // what a person asked of this launcher
+  bool ended = false;              // no service lives any more, and none will
+  int exit_code = 0;               // of `failure`
+  std::string failure;             // why the run cannot go on here; empty: nothing
+  double checkpoint_idle = 0;      // seconds since a checkpoint service here made progress
+  std::vector<PartState> parts;    // of the newest checkpoints
+};
+
+/// How far the run is on its way to the end.
+enum class Phase { working, finishing, halting, killing };
+
+struct RestartOrder {
+  service::Kind kind{};
+  int rank = 0;
+  std::uint64_t number = 0;  // grows with each order
+};
+
+/// What the coordinator wants of a node.
+struct NodeWishes {
+  std::uint64_t generation = 0;
+  Phase phase = Phase::working;
+  bool leaving = false;  // a worker of the world has left, its work done: others are not replaced any more
+  int exit_code = 0;     // of the run, with `text`
+  std::string text;
+  std::vector<RestartOrder> restarts;  // the newest of each service
+};
+
+}  // namespace ganymede::coordinator

@@ -1,0 +1,174 @@
+#include "launcher/coordinator/node_table.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "common/base/error.h"
+
+namespace ganymede::coordinator {
+namespace {
+
+// Seconds of silence; nodes report several times a second.
+constexpr double seat_is_kept = 5;
+constexpr double given_up_after = 10;  // at the end of a run
+
+}  // namespace
+
+NodeTable::NodeTable(const std::vector<NodeAddress>& addresses, const config::Config& config, double now) {
+  int nodes = static_cast<int>(addresses.size());
+  for (int node = 1; node < nodes; ++node)
+    nodes_.push_back({.address = addresses[static_cast<std::size_t>(node)],
+                      .ranks = ranks_of(node, nodes, config),
+                      .host = "",
+                      .heard = now});
+}
+
+NodeTable::Node& NodeTable::at(int node) {
+  if (node >= 1 && node <= count()) return nodes_[static_cast<std::size_t>(node - 1)];
+  fail_usage("There is no node {} to start here: --nodes names {}, and node 0 is the coordinator's.", node,
+             count() + 1);
+}
+
+std::string NodeTable::name(int node) const {
+  return fmt::format("node {} ({})", node, nodes_[static_cast<std::size_t>(node - 1)].address.text());
+}
+
+void NodeTable::hello(const Hello& hello, double now) {
+  if (hello.nodes != count() + 1)
+    fail_usage("Node {} was started with {} nodes and node 0 with {}: --nodes has to be the same on all.", hello.node,
+               hello.nodes, count() + 1);
+  Node& node = at(hello.node);
+  bool taken = node.seat != 0 && node.seat != hello.seat;
+  if (taken && (begun_ || now - node.heard < seat_is_kept))
+    fail_usage("Node {} is in the run already, on {}: every node has to be started once, with a --node of its own.",
+               hello.node, node.host);
+  node.seat = hello.seat;
+  node.host = hello.host;
+  node.heard = now;
+}
+
+void NodeTable::check(const NodeState& state, const Node& node) const {
+  if (node.seat != 0 && node.seat != state.seat)
+    fail_usage("Node {} is in the run already, on {}: this launcher is not the one.", state.node, node.host);
+  bool right = static_cast<int>(state.cells.size()) == node.ranks.count;
+  for (std::size_t i = 0; right && i < state.cells.size(); ++i)
+    right = state.cells[i].rank == node.ranks.first + static_cast<int>(i);
+  for (const PartState& part : state.parts) right = right && node.ranks.contains(part.rank);
+  if (!right)
+    fail("Node {} reports of other ranks than its {} from {} on.", state.node, node.ranks.count, node.ranks.first);
+}
+
+std::vector<int> NodeTable::take(NodeState state, double now) {
+  Node& node = at(state.node);
+  check(state, node);
+  std::vector<int> lost;
+  if (node.state) {
+    bool replaced = node.state->session != state.session;
+    for (std::size_t i = 0; i < state.cells.size(); ++i)
+      if (replaced || state.cells[i].lost > node.state->cells[i].lost) lost.push_back(state.cells[i].rank);
+  }
+  node.seat = state.seat;
+  node.heard = now;
+  node.state = std::move(state);
+  return lost;
+}
+
+int NodeTable::node_of(int rank) const {
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
+    if (nodes_[i].ranks.contains(rank)) return static_cast<int>(i) + 1;
+  return 0;
+}
+
+std::vector<NodeState> NodeTable::states() const {
+  std::vector<NodeState> states;
+  for (const Node& node : nodes_)
+    if (node.state) states.push_back(*node.state);
+  return states;
+}
+
+bool NodeTable::all_here() const {
+  return std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.state.has_value(); });
+}
+
+template <class Test>
+bool NodeTable::all_cells(const Test& test) const {
+  return std::all_of(nodes_.begin(), nodes_.end(), [&](const Node& node) {
+    return node.state && std::all_of(node.state->cells.begin(), node.state->cells.end(), test);
+  });
+}
+
+bool NodeTable::all_loaded() const {
+  return all_cells([](const CellState& cell) { return cell.loaded; });
+}
+
+bool NodeTable::all_joined(std::uint64_t generation) const {
+  return all_cells([&](const CellState& cell) { return cell.joined == generation; });
+}
+
+bool NodeTable::all_running() const {
+  return all_cells([](const CellState& cell) { return cell.running; });
+}
+
+bool NodeTable::workers_finished() const {
+  return all_cells([](const CellState& cell) { return cell.finished; });
+}
+
+bool NodeTable::any_worker_finished() const {
+  return std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
+    return node.state && std::any_of(node.state->cells.begin(), node.state->cells.end(),
+                                     [](const CellState& cell) { return cell.finished; });
+  });
+}
+
+bool NodeTable::all_ended(double now) const {
+  return std::all_of(nodes_.begin(), nodes_.end(), [now](const Node& node) {
+    return !node.state || node.state->ended || now - node.heard > given_up_after;
+  });
+}
+
+std::uint64_t NodeTable::highest_generation() const {
+  std::uint64_t highest = 0;
+  for (const Node& node : nodes_)
+    if (node.state) highest = std::max(highest, node.state->generation);
+  return highest;
+}
+
+int NodeTable::restarts() const {
+  int sum = 0;
+  for (const Node& node : nodes_) sum += node.state ? node.state->restarts : 0;
+  return sum;
+}
+
+double NodeTable::checkpoint_idle() const {
+  double idle = std::numeric_limits<double>::infinity();
+  for (const Node& node : nodes_)
+    if (node.state) idle = std::min(idle, node.state->checkpoint_idle);
+  return idle;
+}
+
+StopWish NodeTable::stop_wish() const {
+  StopWish wish = StopWish::none;
+  for (const Node& node : nodes_)
+    if (node.state) wish = std::max(wish, node.state->stop);
+  return wish;
+}
+
+const NodeState* NodeTable::failed() const {
+  for (const Node& node : nodes_)
+    if (node.state && !node.state->failure.empty()) return &*node.state;
+  return nullptr;
+}
+
+std::optional<NodeTable::Silent> NodeTable::silent(double now, double patience, double start_patience) const {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const Node& node = nodes_[i];
+    if (node.state && node.state->ended) continue;
+    double waited = now - node.heard;
+    if (waited <= (node.state ? patience : start_patience)) continue;
+    int index = static_cast<int>(i) + 1;
+    return Silent{index, name(index), waited, node.state.has_value()};
+  }
+  return std::nullopt;
+}
+
+}  // namespace ganymede::coordinator

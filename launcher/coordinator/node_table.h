@@ -1,0 +1,79 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/coordinator/node_state.h"
+#include "launcher/coordinator/world_layout.h"
+
+namespace ganymede::coordinator {
+
+/// What the coordinator knows of the other nodes; of a run on one node it is empty, and then everything is as "all
+/// nodes" of none. Times are seconds of any monotonic clock. Not thread-safe.
+class NodeTable {
+ public:
+  /// `addresses`: of all nodes, node 0 first.
+  NodeTable(const std::vector<NodeAddress>& addresses, const config::Config& config, double now);
+
+  struct Hello {
+    int node = 0, nodes = 0;
+    std::uint64_t seat = 0;
+    std::string host;
+  };
+  /// A launcher wants to be the node's. Throws Error(usage) when it cannot: another number of nodes, no such node, or
+  /// the seat is taken. Until the run has begun, a seat whose launcher has been silent for a while is free again.
+  void hello(const Hello& hello, double now);
+
+  /// Takes in a report. Returns the ranks whose workers were lost since the one before: those that it counts, and all
+  /// of a launcher that was replaced. Throws Error for a report that cannot be one of this run.
+  std::vector<int> take(NodeState state, double now);
+  /// From now on nobody takes the seat of another.
+  void run_begins() { begun_ = true; }
+
+  int count() const { return static_cast<int>(nodes_.size()); }  // without node 0
+  int node_of(int rank) const;                                   // 0 or that of another node
+  std::vector<NodeState> states() const;                         // of those that have reported
+
+  bool all_here() const;  // every node has reported
+  bool all_loaded() const;
+  bool all_joined(std::uint64_t generation) const;
+  bool all_running() const;
+  bool workers_finished() const;
+  bool any_worker_finished() const;
+  bool all_ended(double now) const;  // or have been silent for a while, or never came
+  std::uint64_t highest_generation() const;
+  int restarts() const;
+  double checkpoint_idle() const;  // seconds; the least of all nodes, endless without nodes
+  StopWish stop_wish() const;
+  /// A node on which the run cannot go on.
+  const NodeState* failed() const;
+  /// A node that has not reported for `patience` seconds, or in its first `start_patience`.
+  struct Silent {
+    int node = 0;
+    std::string name;  // "node 1 (host:port)"
+    double seconds = 0;
+    bool came = false;  // it has reported before
+  };
+  std::optional<Silent> silent(double now, double patience, double start_patience) const;
+  std::string name(int node) const;
+
+ private:
+  struct Node {
+    NodeAddress address;
+    RankRange ranks;
+    std::uint64_t seat = 0;  // 0: free
+    std::string host;        // as the launcher calls its machine
+    double heard = 0;        // seconds; at the beginning: of this table's
+    std::optional<NodeState> state = {};
+  };
+  Node& at(int node);
+  void check(const NodeState& state, const Node& node) const;
+  template <class Test>
+  bool all_cells(const Test& test) const;
+
+  std::vector<Node> nodes_;
+  bool begun_ = false;
+};
+
+}  // namespace ganymede::coordinator

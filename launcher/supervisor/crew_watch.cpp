@@ -1,0 +1,98 @@
+#include <signal.h>
+
+#include <algorithm>
+
+#include "common/base/log.h"
+#include "common/base/text.h"
+#include "launcher/supervisor/crew.h"
+#include "launcher/supervisor/log_tail.h"
+
+/// How a crew is kept alive: signs of life, and replacements of what died.
+namespace ganymede::launcher {
+namespace {
+
+constexpr int shown_log_lines = 8;
+constexpr double clock_gap = 2;             // seconds without a look after which nobody is blamed for silence
+constexpr double least_start_seconds = 60;  // a busy machine loads libtorch slowly
+
+/// Why a service has to be killed; empty when it is healthy.
+std::string fault_of(const ServiceProcess& process, double now, const VitalLimits& limits) {
+  switch (judge(process.signs, now, limits)) {
+    case Verdict::healthy:
+      break;
+    case Verdict::never_came:
+      return fmt::format("it did not register within {}", human_seconds(limits.start));
+    case Verdict::silent:
+      return fmt::format("it gave no sign of life for {}", human_seconds(limits.silence));
+    case Verdict::stands_still:
+      return fmt::format("it made no progress for {} ({})", human_seconds(limits.standstill), process.detail);
+  }
+  return "";
+}
+
+}  // namespace
+
+void Crew::registered(const ServiceId& id, int pid) {
+  ServiceProcess& process = at(id.kind, id.rank);
+  if (!process.is_current(pid)) fail("Process {} is not the {} that this launcher started.", pid, id.text());
+  if (!process.signs.registered) log::info("{} registered", id.text());
+  process.phase = ServicePhase::running;
+  process.signs.registered = true;
+  process.signs.heard = process.signs.advanced = process.signs.grown = now_seconds();
+}
+
+void Crew::heartbeat(const ServiceId& id, const fbs::Heartbeat& beat) {
+  ServiceProcess& process = at(id.kind, id.rank);
+  if (!process.is_current(beat.pid()))
+    fail("Process {} is not the {} that this launcher started.", beat.pid(), id.text());
+  process.waits = beat.state() == fbs::ServiceState::waiting;
+  process.detail = beat.detail()->str();
+  hear(process.signs, now_seconds(), beat.progress(), process.waits);
+}
+
+void Crew::watch(double now) {
+  double gap = now - watched_;
+  if (gap > clock_gap)
+    for (auto& process : services_) forgive(process->signs, gap);
+  watched_ = now;
+  const auto& launch = config_.launch;
+  VitalLimits limits{.start = std::max(least_start_seconds, launch.heartbeat_timeout_seconds),
+                     .silence = launch.heartbeat_timeout_seconds,
+                     .standstill = std::max(launch.heartbeat_timeout_seconds, launch.collective_timeout_seconds)};
+  for (auto& process : services_) {
+    if (!process->alive() || !process->killed_because.empty()) continue;
+    if (std::string fault = fault_of(*process, now, limits); !fault.empty()) process->signal(SIGKILL, fault);
+  }
+}
+
+std::optional<Outcome> Crew::replace(ServiceProcess& process, const os::Ending& ending) {
+  std::string what = fmt::format("{} ended: {}{}", process.id().text(), ending.describe(),
+                                 process.killed_because.empty() ? "" : ", " + process.killed_because);
+  // A usage fault is the same again in the next process.
+  bool usage = ending.signal == 0 && ending.exit_code == static_cast<int>(ExitCode::usage);
+  std::optional<double> delay = 0;
+  if (!process.requested) delay = process.policy.died(now_seconds());
+  if (usage || !delay) {
+    std::string why = usage ? ""
+                            : fmt::format(", more than {} times within {}", config_.launch.restart_budget,
+                                          human_seconds(config_.launch.restart_window_seconds));
+    return Outcome{
+        usage ? ExitCode::usage : ExitCode::failed,
+        fmt::format("{}{}; its last log lines:{}", what, why, last_log_lines(process.id(), shown_log_lines))};
+  }
+  ++process.restarts;
+  std::string line = fmt::format("{}; it is started again (restart {})", what, process.restarts);
+  log::warn("{}", line);
+  terminal_.line(line);
+  process.start_after(*delay);
+  return std::nullopt;
+}
+
+void Crew::restart(const ServiceId& id) {
+  ServiceProcess& process = at(id.kind, id.rank);
+  if (!process.alive()) fail("The {} is not running now; it is being started.", id.text());
+  process.requested = true;
+  process.signal(SIGKILL, "restarted by request");
+}
+
+}  // namespace ganymede::launcher

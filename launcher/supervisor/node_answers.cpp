@@ -1,0 +1,131 @@
+#include "launcher/supervisor/node_answers.h"
+
+#include <limits>
+#include <sstream>
+
+#include "launcher/coordinator/node_messages.h"
+#include "launcher/supervisor/answers.h"
+
+namespace ganymede::launcher {
+namespace {
+
+using flatbuffers::FlatBufferBuilder;
+using msg::Message;
+
+/// A line of a TOML file without the explanation behind it.
+std::string setting_of(const std::string& line) {
+  std::string text = line.substr(0, line.find("  #"));
+  while (text.ends_with(' ')) text.pop_back();
+  return text;
+}
+
+void check_job(const Message& request, std::uint64_t job) {
+  std::uint64_t of = request.envelope().job();
+  if (of != 0 && of != job) fail("The request is of job {}, not of this one.", of);
+}
+
+Message orders(NodeSupervisor& supervisor, const ServiceId& id, const Message& request) {
+  return Message::build(supervisor.job().id, request.envelope().id(), [&](FlatBufferBuilder& builder) {
+    return Message::body(fbs::CreateOrders(builder, supervisor.generation(), supervisor.wants_end_of(id)));
+  });
+}
+
+/// Rank 0 alone commits, and it is on node 0.
+Message receipt(NodeSupervisor& supervisor, const Message& request) {
+  return Message::build(supervisor.job().id, request.envelope().id(), [](FlatBufferBuilder& builder) {
+    auto hashes = builder.CreateVectorOfStrings(std::vector<std::string>{});
+    auto bytes = builder.CreateVector(std::vector<std::uint64_t>{});
+    return Message::body(
+        fbs::CreatePartReceipt(builder, false, hashes, bytes, std::numeric_limits<double>::quiet_NaN()));
+  });
+}
+
+Message welcome(Supervisor& supervisor, const WelcomeParts& parts, const fbs::NodeHello& hello,
+                const Message& request) {
+  if (std::string difference = first_difference(hello.configuration()->str(), parts.own_configuration);
+      !difference.empty())
+    fail_usage("Node {} has another configuration than node 0: {}. Give all nodes the same recipe and settings.",
+               hello.node(), difference);
+  supervisor.hello({hello.node(), hello.nodes(), hello.seat(), hello.host()->str()});
+  const service::Job& job = supervisor.parts().job;
+  return Message::build(job.id, request.envelope().id(), [&](FlatBufferBuilder& builder) {
+    auto detail = builder.CreateString("");
+    auto load_from = builder.CreateString(job.load_from);
+    auto configuration = builder.CreateString(parts.configuration);
+    auto checkpoints = builder.CreateString(parts.checkpoints);
+    return Message::body(fbs::CreateNodeWelcome(builder, true, detail, job.id, parts.load_step, load_from,
+                                                job.plugin_hash, configuration, checkpoints));
+  });
+}
+
+}  // namespace
+
+bool is_for_coordinator(const Message& request) {
+  switch (request.envelope().body_type()) {
+    case fbs::Body::StoreSet:
+    case fbs::Body::StoreGet:
+    case fbs::Body::StoreAdd:
+    case fbs::Body::StepReport:
+    case fbs::Body::CheckpointCommitted:
+    case fbs::Body::CheckpointFailed:
+    case fbs::Body::StatusRequest:
+    case fbs::Body::StopRequest:
+    case fbs::Body::CheckpointRequest:
+    case fbs::Body::RestartRequest:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Message answer(NodeSupervisor& supervisor, const Message& request) {
+  check_job(request, supervisor.job().id);
+  if (const auto* body = request.as<fbs::Register>()) {
+    ServiceId id = service_id(body->service(), body->rank());
+    supervisor.registered(id, body->pid());
+    return orders(supervisor, id, request);
+  }
+  if (const auto* body = request.as<fbs::Heartbeat>()) {
+    ServiceId id = service_id(body->service(), body->rank());
+    supervisor.heartbeat(id, *body);
+    return orders(supervisor, id, request);
+  }
+  if (const auto* body = request.as<fbs::FatalReport>()) {
+    supervisor.fatal(service_id(body->service(), body->rank()), body->exit_code(), body->text()->str());
+    return msg::ack(request);
+  }
+  if (const auto* body = request.as<fbs::PartDurable>()) {
+    supervisor.part(*body);
+    return receipt(supervisor, request);
+  }
+  fail("The launcher of a node does not answer a {}.", fbs::EnumNameBody(request.envelope().body_type()));
+}
+
+Message answer_node(Supervisor& supervisor, const WelcomeParts& parts, const std::string& identity,
+                    const Message& request) {
+  check_job(request, supervisor.parts().job.id);
+  if (const auto* hello = request.as<fbs::NodeHello>()) return welcome(supervisor, parts, *hello, request);
+  if (const auto* body = request.as<fbs::NodeReport>()) {
+    coordinator::NodeWishes wishes = supervisor.report(coordinator::unpack(*body));
+    return Message::build(supervisor.parts().job.id, request.envelope().id(),
+                          [&](FlatBufferBuilder& builder) { return coordinator::pack(builder, wishes); });
+  }
+  if (!is_for_coordinator(request))
+    fail("The coordinator does not answer a {} of another node.", fbs::EnumNameBody(request.envelope().body_type()));
+  return answer(supervisor, identity, request);
+}
+
+std::string first_difference(const std::string& there, const std::string& here) {
+  std::istringstream left(there), right(here);
+  std::string section, one, other;
+  while (true) {
+    bool more_left = static_cast<bool>(std::getline(left, one)),
+         more_right = static_cast<bool>(std::getline(right, other));
+    if (!more_left && !more_right) return "";
+    if (!more_left || !more_right) return "one has more keys: are the programs of one build?";
+    if (one.starts_with('[')) section = one + " ";
+    if (one != other) return fmt::format("{}{} there, {} here", section, setting_of(one), setting_of(other));
+  }
+}
+
+}  // namespace ganymede::launcher

@@ -1,0 +1,106 @@
+#include "launcher/supervisor/node_launch.h"
+
+#include <unistd.h>
+
+#include "common/base/log.h"
+#include "common/base/text.h"
+#include "launcher/keeper/stop_order.h"
+#include "launcher/supervisor/node_answers.h"
+#include "launcher/supervisor/node_begin.h"
+#include "launcher/supervisor/posted_server.h"
+#include "launcher/supervisor/run_begin.h"
+
+namespace ganymede::launcher {
+namespace {
+
+struct NodeLaunch {
+  NodeLaunch(const Options& given, const std::string& folder) : options(given), programs(folder) {}
+
+  const Options& options;
+  const std::string& programs;
+  Signals signals;
+  Terminal terminal{STDOUT_FILENO};
+  shm::KeeperClient keeper;
+  ReadyRun ready;
+
+  Cells take_cells(const Welcome& welcome, coordinator::RankRange ranks);
+  void show_placing(std::uint64_t done, std::uint64_t all);
+  Outcome supervise(Cells& cells, const CoordinatorWay& way, std::uint64_t seat);
+};
+
+/// The segments of the launcher before this one, if they are complete and of the same job; otherwise new ones.
+Cells NodeLaunch::take_cells(const Welcome& welcome, coordinator::RankRange ranks) {
+  if (!keeper.list(Deadline::after_seconds(10)).empty()) {
+    ready = resume_run(options);
+    if (ready.job.id == welcome.job) {
+      if (auto cells = Cells::attach(ready.config, ready.job, ranks, keeper)) {
+        log::info("the segments of the launcher before this one are intact; the run goes on with them");
+        return std::move(*cells);
+      }
+    }
+    Cells::drop_all(keeper);
+  }
+  ready = begin_on_node(options, welcome, programs, signals, terminal);
+  return Cells::create(ready.config, ready.job, ranks, welcome.load_step, keeper,
+                       [this](std::uint64_t done, std::uint64_t all) { show_placing(done, all); });
+}
+
+void NodeLaunch::show_placing(std::uint64_t done, std::uint64_t all) {
+  stop_if_signalled(signals);
+  terminal.live(fmt::format("giving the segments their memory: {} of {}", human_bytes(static_cast<double>(done)),
+                            human_bytes(static_cast<double>(all))));
+}
+
+Outcome NodeLaunch::supervise(Cells& cells, const CoordinatorWay& way, std::uint64_t seat) {
+  terminal.live("");
+  terminal.line(
+      fmt::format("node {} takes part with {} {}", options.node, cells.count(), cells.count() == 1 ? "rank" : "ranks"));
+  boost::asio::io_context io;
+  NodeSupervisor supervisor({.io = io,
+                             .config = ready.config,
+                             .job = ready.job,
+                             .cells = cells,
+                             .terminal = terminal,
+                             .signals = signals,
+                             .programs = programs,
+                             .run = options.run,
+                             .node = options.node,
+                             .seat = seat,
+                             .endpoint = way.endpoint,
+                             .key = way.key});
+  msg::ServerOptions passing_on{.secret_key = "",
+                                .relay = msg::RelayOptions{.endpoint = way.endpoint,
+                                                           .server_key = way.key,
+                                                           .identity = fmt::format("node.{}.passing", options.node),
+                                                           .takes = is_for_coordinator}};
+  PostedServer server(
+      io, fmt::format("ipc://{}", service::launcher_socket),
+      [&supervisor](const std::string&, const msg::Message& request) { return answer(supervisor, request); },
+      passing_on);
+  return supervisor.run();
+}
+
+}  // namespace
+
+Outcome launch_node(const Options& options, const std::string& programs) {
+  NodeLaunch launch(options, programs);
+  config::Config own = config::load(options.recipe, options.settings);
+  coordinator::check_nodes(static_cast<int>(options.nodes.size()), own);
+  bool again = !launch.keeper.list(Deadline::after_seconds(10)).empty();
+  if (keeper::read_stop_order() == keeper::StopOrder::now) {
+    Cells::drop_all(launch.keeper);
+    return {ExitCode::can_go_on, ""};
+  }
+  double patience = again ? own.launch.node_timeout_seconds : own.launch.node_start_seconds;
+  CoordinatorWay way = find_coordinator(options, patience, launch.signals);
+  std::uint64_t seat = seat_of_keeper(options.run);
+  Welcome welcome = meet_coordinator(options, way, seat, patience, launch.signals, launch.terminal);
+  Cells cells =
+      launch.take_cells(welcome, coordinator::ranks_of(options.node, static_cast<int>(options.nodes.size()), own));
+  Outcome outcome = launch.supervise(cells, way, seat);
+  Cells::drop_all(launch.keeper);
+  launch.terminal.line(fmt::format("node {}: {}", options.node, outcome.code == ExitCode::done ? "done" : "stopped"));
+  return outcome;
+}
+
+}  // namespace ganymede::launcher

@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <chrono>
+
+#include "common/base/log.h"
+#include "common/base/text.h"
+#include "launcher/supervisor/supervisor.h"
+
+/// The part of the supervisor that deals with the launchers of other nodes.
+namespace ganymede::launcher {
+namespace {
+
+constexpr double order_life = 10;  // seconds in which a node learns of an order to restart a service
+
+/// Grows over the life of the machine, so also over launchers of this node.
+std::uint64_t order_number() {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+}  // namespace
+
+void Supervisor::hello(const coordinator::NodeTable::Hello& hello) {
+  nodes_.hello(hello, now_seconds());
+  log::info("node {} is there, on {}", hello.node, hello.host);
+}
+
+coordinator::NodeWishes Supervisor::report(coordinator::NodeState state) {
+  int node = state.node;
+  std::optional<std::uint64_t> generation;
+  auto cells = state.cells;
+  auto parts = state.parts;
+  for (int rank : nodes_.take(std::move(state), now_seconds())) {
+    if (auto next = membership_.worker_died(rank)) generation = next;
+  }
+  for (const auto& cell : cells)
+    if (cell.present) membership_.worker_registered(cell.rank);
+  for (const auto& part : parts)
+    if (!last_committed_ || part.step > *last_committed_)
+      checkpoint_parts_.report(part.step, part.rank, part.bytes, part.hash);
+  if (phase_ == Phase::working) announce(generation);
+  if (nodes_.any_worker_finished()) note_leaving();
+  double now = now_seconds();
+  if (phase_ == Phase::working) watch_nodes(now);
+  if (phase_ != Phase::working) consider_over();
+  return wishes(node, now);
+}
+
+void Supervisor::watch_nodes(double now) {
+  if (const auto* failed = nodes_.failed())
+    return halt({exit_code_of(failed->exit_code), nodes_.name(failed->node) + ": " + failed->failure}, false);
+  if (nodes_.stop_wish() == coordinator::StopWish::now) return stop_now();
+  if (nodes_.stop_wish() == coordinator::StopWish::after_step) stop();
+  const auto& launch = parts_.config.launch;
+  // After a restart of this launcher all nodes have been there before.
+  auto silent = nodes_.silent(now, launch.node_timeout_seconds,
+                              resumed_ ? launch.node_timeout_seconds : launch.node_start_seconds);
+  if (!silent) return;
+  std::string text = silent->came
+                         ? fmt::format(
+                               "The launcher of {} has not answered for {} (launch.node_timeout_seconds). The same "
+                               "command on all nodes goes on from the last checkpoint.",
+                               silent->name, human_seconds(silent->seconds))
+                         : fmt::format(
+                               "The launcher of {} did not come within {} (launch.node_start_seconds). Start it with "
+                               "the same command and --node {}.",
+                               silent->name, human_seconds(silent->seconds), silent->node);
+  halt({ExitCode::can_go_on, text}, false);
+}
+
+coordinator::NodeWishes Supervisor::wishes(int node, double now) const {
+  coordinator::NodeWishes wishes;
+  wishes.generation = membership_.generation();
+  wishes.leaving = first_left_ > 0;
+  if (phase_ == Phase::finishing) wishes.phase = coordinator::Phase::finishing;
+  if (phase_ == Phase::halting) wishes.phase = hard_ ? coordinator::Phase::killing : coordinator::Phase::halting;
+  wishes.exit_code = static_cast<int>(outcome_.code);
+  wishes.text = outcome_.text;
+  for (const auto& [order, given] : restarts_)
+    if (nodes_.node_of(order.rank) == node && now - given < order_life) wishes.restarts.push_back(order);
+  return wishes;
+}
+
+void Supervisor::restart(const ServiceId& id) {
+  if (phase_ != Phase::working) fail("The run is ending; no service is started again.");
+  if (nodes_.node_of(id.rank) == 0) return crew_.restart(id);
+  std::erase_if(restarts_, [&](const auto& one) { return one.order.kind == id.kind && one.order.rank == id.rank; });
+  restarts_.push_back({{id.kind, id.rank, order_number()}, now_seconds()});
+}
+
+}  // namespace ganymede::launcher

@@ -1,0 +1,176 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+#include "launcher/coordinator/network_path.h"
+#include "launcher/coordinator/node_messages.h"
+#include "launcher/coordinator/node_table.h"
+
+namespace ganymede::coordinator {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+template <class Function>
+std::string error_of(const Function& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+config::Config world(int ranks, int ranks_per_node) {
+  config::Config config;
+  config.parallel.ranks = ranks;
+  config.topology.ranks_per_node = ranks_per_node;
+  return config;
+}
+
+TEST(WorldLayout, TheLastNodeHoldsTheRest) {
+  config::Config config = world(5, 2);
+  EXPECT_EQ(ranks_of(0, 3, config).count, 2);
+  EXPECT_EQ(ranks_of(2, 3, config).first, 4);
+  EXPECT_EQ(ranks_of(2, 3, config).count, 1);
+  EXPECT_EQ(ranks_of(0, 1, config).count, 5) << "one node holds all, whatever ranks_per_node is";
+}
+
+TEST(WorldLayout, NodesThatDoNotHoldTheRanksAreRefusedWithNumbers) {
+  EXPECT_EQ(error_of([] { check_nodes(2, world(4, 2)); }), "no error");
+  EXPECT_EQ(error_of([] { check_nodes(1, world(4, 2)); }), "no error");
+  EXPECT_THAT(error_of([] { check_nodes(2, world(4, 0)); }), HasSubstr("topology.ranks_per_node=2"));
+  EXPECT_THAT(error_of([] { check_nodes(3, world(4, 2)); }), HasSubstr("are on 2 nodes, but --nodes names 3"));
+}
+
+TEST(Addresses, AreReadWithAndWithoutPort) {
+  auto nodes = parse_nodes("alpha:4700,beta,[fd00::2]:4701");
+  ASSERT_EQ(nodes.size(), 3u);
+  EXPECT_EQ(nodes[0].text(), "alpha:4700");
+  EXPECT_EQ(nodes[1].port, 0);
+  EXPECT_EQ(nodes[2].host, "fd00::2");
+  EXPECT_EQ(nodes[2].text(), "[fd00::2]:4701");
+}
+
+TEST(Addresses, WhatIsNoneIsNamed) {
+  EXPECT_THAT(error_of([] { parse_nodes("alpha:x,beta"); }), HasSubstr("'alpha:x'"));
+  EXPECT_THAT(error_of([] { parse_nodes("alpha:70000,beta"); }), HasSubstr("1 to 65535"));
+  EXPECT_THAT(error_of([] { parse_nodes("alpha,beta"); }), HasSubstr("needs a port"));
+  EXPECT_THAT(error_of([] { parse_nodes("alpha:1,beta,beta"); }), HasSubstr("named twice"));
+  EXPECT_THAT(error_of([] { parse_nodes("[fd00::2:1,beta"); }), HasSubstr("]"));
+  EXPECT_THAT(error_of([] { parse_nodes(""); }), HasSubstr("empty"));
+}
+
+TEST(NetworkPath, TheLoopbackLeadsToThisMachineItself) {
+  EXPECT_EQ(interface_towards("127.0.0.1"), "lo");
+  EXPECT_EQ(listening_endpoint({"127.0.0.1", 5}), "tcp://127.0.0.1:5");
+  EXPECT_EQ(listening_endpoint({"some-name", 5}), "tcp://*:5");
+  EXPECT_THAT(error_of([] { interface_towards("no.such.host.invalid"); }), HasSubstr("no.such.host.invalid"));
+}
+
+NodeState report(int node, std::uint64_t session, std::vector<CellState> cells) {
+  NodeState state;
+  state.node = node;
+  state.seat = 9;
+  state.session = session;
+  state.cells = std::move(cells);
+  return state;
+}
+
+CellState cell(int rank, std::uint64_t lost = 0) {
+  CellState state;
+  state.rank = rank;
+  state.present = state.loaded = true;
+  state.lost = lost;
+  return state;
+}
+
+/// Node 1 of two, with ranks 2 and 3.
+class Nodes : public testing::Test {
+ protected:
+  NodeTable table_{parse_nodes("alpha:1,beta"), world(4, 2), 0};
+};
+
+TEST_F(Nodes, ARunOnOneNodeWaitsForNobody) {
+  NodeTable none({}, world(4, 0), 0);
+  EXPECT_TRUE(none.all_here() && none.all_loaded() && none.workers_finished() && none.all_ended(0));
+  EXPECT_FALSE(none.silent(1e9, 1, 1));
+  EXPECT_EQ(none.node_of(3), 0);
+}
+
+TEST_F(Nodes, ANodeCountsWhenItHasReported) {
+  EXPECT_FALSE(table_.all_here());
+  EXPECT_THAT(table_.take(report(1, 5, {cell(2), cell(3)}), 1), IsEmpty());
+  EXPECT_TRUE(table_.all_here());
+  EXPECT_TRUE(table_.all_loaded());
+  EXPECT_EQ(table_.node_of(3), 1);
+}
+
+TEST_F(Nodes, EachLostWorkerCountsOnceHoweverOftenItIsReported) {
+  table_.take(report(1, 5, {cell(2), cell(3)}), 1);
+  EXPECT_THAT(table_.take(report(1, 5, {cell(2), cell(3, 1)}), 2), ElementsAre(3));
+  EXPECT_THAT(table_.take(report(1, 5, {cell(2), cell(3, 1)}), 3), IsEmpty());
+  EXPECT_THAT(table_.take(report(1, 5, {cell(2, 2), cell(3, 1)}), 4), ElementsAre(2)) << "also two lost in between";
+}
+
+TEST_F(Nodes, AReplacedLauncherHasLostAllItsWorkers) {
+  table_.take(report(1, 5, {cell(2), cell(3)}), 1);
+  EXPECT_THAT(table_.take(report(1, 6, {cell(2), cell(3)}), 2), ElementsAre(2, 3));
+}
+
+TEST_F(Nodes, ASecondLauncherOfANodeIsRefused) {
+  table_.hello({.node = 1, .nodes = 2, .seat = 9, .host = "beta"}, 0);
+  EXPECT_THAT(error_of([&] { table_.hello({1, 2, 10, "gamma"}, 1); }), HasSubstr("is in the run already, on beta"));
+  EXPECT_EQ(error_of([&] { table_.hello({1, 2, 10, "gamma"}, 60); }), "no error") << "the first one went away";
+  table_.run_begins();
+  EXPECT_THAT(error_of([&] { table_.hello({1, 2, 11, "delta"}, 600); }), HasSubstr("on gamma"));
+  EXPECT_THAT(error_of([&] { table_.take(report(1, 5, {cell(2), cell(3)}), 2); }), HasSubstr("not the one"));
+}
+
+TEST_F(Nodes, WhatCannotBeIsRefused) {
+  EXPECT_THAT(error_of([&] { table_.hello({1, 3, 9, "beta"}, 0); }), HasSubstr("started with 3 nodes"));
+  EXPECT_THAT(error_of([&] { table_.hello({2, 2, 9, "beta"}, 0); }), HasSubstr("no node 2"));
+  EXPECT_THAT(error_of([&] { table_.hello({0, 2, 9, "beta"}, 0); }), HasSubstr("no node 0"));
+  EXPECT_THAT(error_of([&] { table_.take(report(1, 5, {cell(0), cell(1)}), 0); }), HasSubstr("other ranks"));
+  EXPECT_THAT(error_of([&] { table_.take(report(-1, 5, {cell(2), cell(3)}), 0); }), HasSubstr("no node -1"));
+}
+
+TEST_F(Nodes, ASilentNodeIsNamedAfterItsTime) {
+  auto late = table_.silent(11, 3, 10);
+  ASSERT_TRUE(late);
+  EXPECT_FALSE(late->came);
+  EXPECT_EQ(late->name, "node 1 (beta)");
+  table_.take(report(1, 5, {cell(2), cell(3)}), 11);
+  EXPECT_FALSE(table_.silent(14, 3, 10));
+  EXPECT_TRUE(table_.silent(14.5, 3, 10)->came);
+}
+
+TEST(NodeMessages, SurviveTheWay) {
+  NodeState state = report(1, 5, {cell(2, 7)});
+  state.cells[0].services = {{service::Kind::data, 12, "waiting", 3, "a", "b", 1.5}};
+  state.stop = StopWish::now;
+  state.failure = "broken";
+  state.exit_code = 75;
+  auto message = msg::Message::build(1, 1, [&](auto& builder) { return pack(builder, state); });
+  NodeState back = unpack(*message.as<fbs::NodeReport>());
+  EXPECT_EQ(back.cells[0].lost, 7u);
+  EXPECT_EQ(back.cells[0].services[0].kind, service::Kind::data);
+  EXPECT_EQ(back.cells[0].services[0].detail, "a");
+  EXPECT_EQ(back.stop, StopWish::now);
+  EXPECT_EQ(back.failure, "broken");
+  EXPECT_EQ(back.exit_code, 75);
+
+  NodeWishes wishes{.generation = 4, .phase = Phase::killing, .leaving = true, .exit_code = 2, .text = "x", .restarts = {}};
+  wishes.restarts = {{service::Kind::worker, 3, 99}};
+  auto order = msg::Message::build(1, 1, [&](auto& builder) { return pack(builder, wishes); });
+  NodeWishes heard = unpack(*order.as<fbs::NodeOrders>());
+  EXPECT_EQ(heard.generation, 4u);
+  EXPECT_EQ(heard.phase, Phase::killing);
+  EXPECT_TRUE(heard.leaving);
+  EXPECT_EQ(heard.restarts[0].number, 99u);
+}
+
+}  // namespace
+}  // namespace ganymede::coordinator
