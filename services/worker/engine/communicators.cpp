@@ -32,17 +32,24 @@ std::vector<int> expert_sharers(const placement::Placement& placement) {
 Communicators::Communicators(const placement::Placement& placement, double timeout_seconds,
                              const MakeCommunicator& make)
     : shard_group_(static_cast<std::size_t>(placement.shard_group)) {
-  auto form = [&](const std::string& name, int group, const std::vector<int>& ranks) {
-    return make({fmt::format("{}.{}", name, group), ranks, placement.rank, timeout_seconds});
+  collectives::Group group;
+  group.rank = placement.rank;
+  group.timeout_seconds = timeout_seconds;
+  auto form = [&](const std::string& name, int number, const std::vector<int>& ranks) {
+    group.name = fmt::format("{}.{}", name, number);
+    group.ranks = ranks;
+    return make(group);
   };
   std::vector<int> everyone(static_cast<std::size_t>(placement.world));
   std::iota(everyone.begin(), everyone.end(), 0);
-  control_ = make({"control", everyone, placement.rank, timeout_seconds});
+  control_ = form("control", 0, everyone);
   if (shard_group_ > 1) {
     gather_ = form("gather", placement.replica, placement.shard_ranks);
     reduce_ = form("reduce", placement.replica, placement.shard_ranks);
   }
-  if (placement.replicas > 1) replicas_ = form("replicas", placement.shard_index, placement.replica_ranks);
+  if (placement.replicas > 1) replica_reduce_ = form("reduce.replicas", placement.shard_index, placement.replica_ranks);
+  if (placement.sharded_state)
+    replica_gather_ = form("gather.replicas", placement.shard_index, placement.replica_ranks);
   if (std::vector<int> sharers = expert_sharers(placement); !sharers.empty()) {
     expert_gather_ = form("gather.experts", sharers.front(), sharers);
     expert_reduce_ = form("reduce.experts", sharers.front(), sharers);
@@ -59,14 +66,16 @@ Communicator& Communicators::reduce(const placement::Bucket& bucket) {
 }
 
 void Communicators::abort() {
-  for (auto* one : {&control_, &gather_, &reduce_, &replicas_, &expert_gather_, &expert_reduce_, &exchange_}) {
+  for (auto* one : {&control_, &gather_, &reduce_, &replica_gather_, &replica_reduce_, &expert_gather_, &expert_reduce_,
+                    &exchange_}) {
     if (*one) (*one)->abort();
   }
 }
 
 Communicators::Moved Communicators::moved() const {
-  return {sent(gather_.get()) + sent(expert_gather_.get()), sent(reduce_.get()) + sent(expert_reduce_.get()),
-          sent(replicas_.get()), sent(exchange_.get()), sent(control_.get())};
+  return {sent(gather_.get()) + sent(expert_gather_.get()) + sent(replica_gather_.get()),
+          sent(reduce_.get()) + sent(expert_reduce_.get()), sent(replica_reduce_.get()), sent(exchange_.get()),
+          sent(control_.get())};
 }
 
 }  // namespace ganymede::worker

@@ -21,8 +21,9 @@ class Communicators {
   /// For a bucket that is shared by several ranks.
   collectives::Communicator& gather(const placement::Bucket& bucket);
   collectives::Communicator& reduce(const placement::Bucket& bucket);
-  /// Of the ranks that hold the same shard, by replica; there must be several.
-  collectives::Communicator& replicas() { return *replicas_; }
+  /// Of the replica group, by replica; there must be several, and for gathers each with its slice of the state.
+  collectives::Communicator& replica_gather() { return *replica_gather_; }
+  collectives::Communicator& replica_reduce() { return *replica_reduce_; }
   /// Of the expert group; nothing when this rank is alone in it.
   collectives::Communicator* exchange() { return exchange_.get(); }
 
@@ -41,10 +42,10 @@ class Communicators {
 
  private:
   std::size_t shard_group_;
-  std::unique_ptr<collectives::Communicator> control_;                        // of the world
-  std::unique_ptr<collectives::Communicator> gather_, reduce_;                // of the shard group, if it is several
-  std::unique_ptr<collectives::Communicator> replicas_;                       // if there are several
-  std::unique_ptr<collectives::Communicator> expert_gather_, expert_reduce_;  // of expert buckets, if not all of it
+  std::unique_ptr<collectives::Communicator> control_;                          // of the world
+  std::unique_ptr<collectives::Communicator> gather_, reduce_;                  // of the shard group, if it is several
+  std::unique_ptr<collectives::Communicator> replica_gather_, replica_reduce_;  // of the replica group
+  std::unique_ptr<collectives::Communicator> expert_gather_, expert_reduce_;    // of expert buckets, if not all of it
   std::unique_ptr<collectives::Communicator> exchange_;
 };
 

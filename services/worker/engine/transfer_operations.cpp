@@ -38,11 +38,24 @@ void TransferOperations::gather(const Operation& operation) {
   if (!plan::in_place(bucket)) {
     BufferKind into = encoded ? BufferKind::exchange : BufferKind::parameters;
     std::byte* all = place(find_buffer(plan_, operation, into, operation.bucket, -1));
-    bench_.surroundings.wait(
-        bench_.communicators.gather(bucket).all_gather(mine, {all, form.cut().back()}, form.cut()));
     whole = all;
+    const std::vector<std::size_t>& cut = form.cut();
+    if (bench_.placement.sharded_state) mine = gather_range(bucket, form, mine, all);
+    if (bucket.group.size() > 1) {
+      bench_.surroundings.wait(bench_.communicators.gather(bucket).all_gather(mine, {all, cut.back()}, cut));
+    }
   }
   if (encoded) decode(operation, form, whole);
+}
+
+std::span<std::byte> TransferOperations::gather_range(const placement::Bucket& bucket, const wire::BucketForm& form,
+                                                      std::span<const std::byte> slice, std::byte* whole) {
+  std::vector<std::size_t> offsets;
+  std::int64_t begin = form.byte_of(bucket.slice.front());
+  for (std::int64_t at : bucket.slice) offsets.push_back(static_cast<std::size_t>(form.byte_of(at) - begin));
+  std::span<std::byte> range{whole + begin, offsets.back()};
+  bench_.surroundings.wait(bench_.communicators.replica_gather().all_gather(slice, range, offsets));
+  return range;
 }
 
 void TransferOperations::decode(const Operation& operation, const wire::BucketForm& form, const std::byte* whole) {
@@ -70,20 +83,31 @@ void sum_in_order(std::span<const float> parts, std::span<float> sum) {
 
 void TransferOperations::reduce(const Operation& operation) {
   const placement::Bucket& bucket = bench_.placement.buckets[operation.bucket];
-  if (plan::in_place(bucket)) return;
+  if (bucket.group.size() == 1) return;
   std::vector<std::size_t> send, receive;
-  auto shard_bytes = static_cast<std::size_t>(bucket.shard_elements()) * sizeof(float);
+  auto range_bytes = static_cast<std::size_t>(bucket.range_elements()) * sizeof(float);
   for (std::size_t i = 0; i < bucket.cut.size(); ++i) {
     send.push_back(static_cast<std::size_t>(bucket.cut[i]) * sizeof(float));
-    receive.push_back(i * shard_bytes);
+    receive.push_back(i * range_bytes);
   }
   const std::byte* whole = place(find_buffer(plan_, operation, BufferKind::gradients, operation.bucket, -1));
   std::byte* parts = place(find_buffer(plan_, operation, BufferKind::exchange, operation.bucket, -1));
   bench_.surroundings.wait(
       bench_.communicators.reduce(bucket).all_to_all({whole, send.back()}, send, {parts, receive.back()}, receive));
-  auto elements = static_cast<std::size_t>(bucket.shard_elements());
-  sum_in_order({reinterpret_cast<const float*>(parts), elements * bucket.group.size()},
-               bench_.cell.gradients.subspan(static_cast<std::size_t>(bucket.shard_offset), elements));
+  std::span<float> sum = range_gradients(operation);
+  sum_in_order({reinterpret_cast<const float*>(parts), sum.size() * bucket.group.size()}, sum);
+}
+
+/// Where the sum over the shard group lies until it is that over all replicas: in the segment, or, when the segment has
+/// room for a slice of it only, in the buffer of the bucket's gradients.
+std::span<float> TransferOperations::range_gradients(const Operation& operation) {
+  const placement::Bucket& bucket = bench_.placement.buckets[operation.bucket];
+  auto elements = static_cast<std::size_t>(bucket.range_elements());
+  if (!bench_.placement.sharded_state) {
+    return bench_.cell.gradients.subspan(static_cast<std::size_t>(bucket.shard_offset), elements);
+  }
+  std::byte* whole = place(find_buffer(plan_, operation, BufferKind::gradients, operation.bucket, -1));
+  return {reinterpret_cast<float*>(whole) + bucket.range_begin(), elements};
 }
 
 void TransferOperations::replica_reduce(const Operation& operation) {
@@ -96,14 +120,16 @@ void TransferOperations::replica_reduce(const Operation& operation) {
     slices.push_back(within(i) * sizeof(float));
     parts.push_back(i * count * sizeof(float));
   }
-  auto shard = bench_.cell.gradients.subspan(static_cast<std::size_t>(bucket.shard_offset),
-                                             static_cast<std::size_t>(bucket.shard_elements()));
+  std::span<float> range = range_gradients(operation);
   std::byte* received = place(find_buffer(plan_, operation, BufferKind::exchange, operation.bucket, -1));
-  collectives::Communicator& replicas = bench_.communicators.replicas();
-  bench_.surroundings.wait(replicas.all_to_all(std::as_bytes(shard), slices, {received, parts.back()}, parts));
-  auto sum = shard.subspan(first, count);
+  collectives::Communicator& replicas = bench_.communicators.replica_reduce();
+  bench_.surroundings.wait(replicas.all_to_all(std::as_bytes(range), slices, {received, parts.back()}, parts));
+  bool sharded = bench_.placement.sharded_state;
+  std::span<float> sum = sharded ? bench_.cell.gradients.subspan(static_cast<std::size_t>(bucket.shard_offset), count)
+                                 : range.subspan(first, count);
   sum_in_order({reinterpret_cast<const float*>(received), count * static_cast<std::size_t>(replicas.size())}, sum);
-  bench_.surroundings.wait(replicas.all_gather(std::as_bytes(sum), std::as_writable_bytes(shard), slices));
+  if (sharded) return;
+  bench_.surroundings.wait(replicas.all_gather(std::as_bytes(sum), std::as_writable_bytes(range), slices));
 }
 
 void TransferOperations::copy_to_arena(const Operation& operation) {

@@ -16,10 +16,16 @@ class TransferOperations {
   void gather(const plan::Operation& operation);
   /// A whole bucket from fp8 into the buffer of its parameters, in the compute type.
   void decode(const plan::Operation& operation, const wire::BucketForm& form, const std::byte* whole);
-  /// Sum over the replicas, in their order, of this rank's shard in the segment `gradients`, in place: each sums its
-  /// slice, then all have all, with the same bits.
+  /// With the state sharded over replicas: brings this rank's range together from its slices into its place in `whole`,
+  /// and returns it.
+  std::span<std::byte> gather_range(const placement::Bucket& bucket, const wire::BucketForm& form,
+                                    std::span<const std::byte> slice, std::byte* whole);
+  std::span<float> range_gradients(const plan::Operation& operation);
+  /// Sum over the replicas, in their order, of this rank's range, into the segment `gradients`: each sums its slice,
+  /// then all have all, with the same bits; or each keeps the sum of the slice that it holds.
   void replica_reduce(const plan::Operation& operation);
-  /// Sum over the bucket's ranks of this rank's shard, in rank order, into the segment `gradients`.
+  /// Sum over the bucket's ranks of this rank's range, in rank order, into the segment `gradients`; when replicas hold
+  /// slices, into the range's place in the bucket's buffer.
   void reduce(const plan::Operation& operation);
   void copy_to_arena(const plan::Operation& operation);
   void copy_from_arena(const plan::Operation& operation);
