@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,10 +13,11 @@
 namespace ganymede::worker {
 namespace {
 
-config::Config world(int ranks, int expert_group = 1) {
+config::Config world(int ranks, int expert_group = 1, int replicas = 1) {
   config::Config config = tiny_config();
   config.parallel.ranks = ranks;
   config.parallel.expert_group = expert_group;
+  config.parallel.replicas = replicas;
   return config;
 }
 
@@ -66,24 +68,63 @@ TEST(Engine, AsManyRanksAsRowsGiveTheBitsOfOneRank) {
   TestWorld one(config);
   config.parallel.ranks = 4;
   TestWorld four(config);
+  config.parallel.replicas = 4;  // whole models: their sum is in rank order as well
+  TestWorld copies(config);
   for (std::uint64_t s = 1; s <= 4; ++s) {
-    StepResult a = one.step(s), b = four.step(s);
+    StepResult a = one.step(s), b = four.step(s), c = copies.step(s);
     EXPECT_EQ(a.record.loss_sum, b.record.loss_sum);
     EXPECT_EQ(a.record.grad_norm, b.record.grad_norm);
     EXPECT_EQ(a.record.checksum, b.record.checksum);
+    EXPECT_EQ(a.record.checksum, c.record.checksum);
     EXPECT_EQ(one.gradients(), four.gradients());
+    EXPECT_EQ(one.gradients(), copies.gradients());
   }
   EXPECT_EQ(one.parameters(), four.parameters());
+  EXPECT_EQ(one.parameters(), copies.parameters());
   EXPECT_EQ(one.validate(4), four.validate(4));
 }
 
+TEST(Engine, ReplicasHoldTheSameBits) {
+  TestWorld six(world(6, 1, 2));
+  six.losses(3);
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_THAT(six.cell(rank).master(), testing::ElementsAreArray(six.cell(rank + 3).master()));
+    EXPECT_THAT(six.cell(rank).gradients(), testing::ElementsAreArray(six.cell(rank + 3).gradients()));
+  }
+}
+
+TEST(Engine, StateShardedOverReplicasChangesNoBit) {
+  for (auto [ranks, expert_group, replicas] : {std::tuple{4, 1, 4}, {6, 1, 2}, {4, 2, 2}}) {
+    config::Config config = world(ranks, expert_group, replicas);
+    TestWorld replicated(config);
+    config.replicas.state = config::ReplicaState::sharded;
+    TestWorld sharded(config);
+    EXPECT_LT(sharded.cell(0).master().size(), replicated.cell(0).master().size() * 6 / 5 / replicas);
+    EXPECT_LT(sharded.cell(0).gradients().size(), replicated.cell(0).gradients().size() * 6 / 5 / replicas);
+    for (std::uint64_t s = 1; s <= 3; ++s) {
+      EXPECT_EQ(replicated.step(s).record.checksum, sharded.step(s).record.checksum);
+    }
+    EXPECT_EQ(replicated.parameters(), sharded.parameters());
+    EXPECT_EQ(replicated.validate(3), sharded.validate(3));
+  }
+}
+
+TEST(Engine, SlicesOfReplicasComeTogetherInFp8) {
+  config::Config config = world(4, 1, 2);
+  config.wire.expert_gather = config::ParameterWire::fp8;
+  TestWorld replicated(config);
+  config.replicas.state = config::ReplicaState::sharded;
+  TestWorld sharded(config);
+  EXPECT_EQ(replicated.losses(3), sharded.losses(3));
+}
+
 struct Shape {
-  int ranks, expert_group;
+  int ranks, expert_group, replicas = 1;
 };
 class OtherWorlds : public testing::TestWithParam<Shape> {};
 
 TEST_P(OtherWorlds, FollowTheCurveOfOneRank) {
-  TestWorld one(world(1)), other(world(GetParam().ranks, GetParam().expert_group));
+  TestWorld one(world(1)), other(world(GetParam().ranks, GetParam().expert_group, GetParam().replicas));
   for (std::uint64_t s = 1; s <= 5; ++s) {
     double a = loss(one.step(s)), b = loss(other.step(s));
     EXPECT_NEAR(a, b, 1e-6 * a) << "step " << s;
@@ -92,7 +133,7 @@ TEST_P(OtherWorlds, FollowTheCurveOfOneRank) {
 }
 
 TEST_P(OtherWorlds, CountTheSameTokensOfEachExpert) {
-  TestWorld one(world(1)), other(world(GetParam().ranks, GetParam().expert_group));
+  TestWorld one(world(1)), other(world(GetParam().ranks, GetParam().expert_group, GetParam().replicas));
   one.step(1);
   other.step(1);
   auto expected = one.cell(0).control().expert_counts;
@@ -104,7 +145,9 @@ TEST_P(OtherWorlds, CountTheSameTokensOfEachExpert) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, OtherWorlds, testing::Values(Shape{2, 1}, Shape{3, 1}, Shape{2, 2}, Shape{4, 2}));
+INSTANTIATE_TEST_SUITE_P(Shapes, OtherWorlds,
+                         testing::Values(Shape{2, 1}, Shape{3, 1}, Shape{2, 2}, Shape{4, 2}, Shape{6, 2},
+                                         Shape{6, 1, 2}, Shape{4, 2, 2}));
 
 TEST(Engine, EveryRankWritesTheSameIntactRecord) {
   TestWorld three(world(3));

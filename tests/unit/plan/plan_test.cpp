@@ -11,10 +11,11 @@
 namespace ganymede::plan {
 namespace {
 
-config::Config small(int ranks, int expert_group, int layers, double offload) {
+config::Config small(int ranks, int expert_group, int layers, double offload, int replicas = 1) {
   config::Config config;
   config.parallel.ranks = ranks;
   config.parallel.expert_group = expert_group;
+  config.parallel.replicas = replicas;
   config.model.layers = layers;
   config.model.experts = 8;
   config.data.rows_per_step = 12;
@@ -55,13 +56,17 @@ std::vector<std::set<int>> closure(const StepPlan& plan) {
 struct Shape {
   int ranks, expert_group, layers;
   double offload;
+  int replicas = 1;
+  bool sharded = false;  // the state, over replicas
 };
 
 class EveryShape : public testing::TestWithParam<Shape> {
  protected:
   config::Config config() const {
     Shape s = GetParam();
-    return small(s.ranks, s.expert_group, s.layers, s.offload);
+    config::Config config = small(s.ranks, s.expert_group, s.layers, s.offload, s.replicas);
+    if (s.sharded) config.replicas.state = config::ReplicaState::sharded;
+    return config;
   }
 };
 
@@ -186,7 +191,9 @@ TEST_P(EveryShape, NoInterleavingOfLanesNeedsMoreThanThePeak) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, EveryShape,
                          testing::Values(Shape{1, 1, 1, 0}, Shape{1, 1, 3, 0.5}, Shape{2, 1, 1, 1}, Shape{2, 2, 2, 0.5},
-                                         Shape{3, 1, 3, 1}, Shape{4, 2, 3, 0.34}, Shape{4, 4, 2, 0}));
+                                         Shape{3, 1, 3, 1}, Shape{4, 2, 3, 0.34}, Shape{4, 4, 2, 0},
+                                         Shape{4, 1, 2, 0, 4}, Shape{6, 1, 2, 0.5, 2}, Shape{4, 2, 2, 0, 2},
+                                         Shape{4, 1, 2, 0, 4, true}, Shape{6, 1, 3, 0.5, 2, true}));
 
 TEST(StepPlan, IsTheSameForTheSameConfiguration) {
   config::Config config = small(2, 1, 3, 0.5);
@@ -237,6 +244,25 @@ TEST(StepPlan, BytesOfGathersAndReductionsAreTheClosedForm) {
   }
   EXPECT_EQ(gathered, gather_expected);
   EXPECT_EQ(reduced, reduce_expected);
+}
+
+TEST(StepPlan, ReplicasSumEachShardOnceBeforeItsNorm) {
+  config::Config config = small(6, 1, 3, 0, 2);
+  std::int64_t moved = 0, shards = 0;
+  for (int rank : {1, 4}) {  // the same shard of both replicas
+    auto placement = placement::build(config, rank);
+    StepPlan plan = build(config, placement, PlanKind::train);
+    auto before = closure(plan);
+    auto sums = of_kind(plan, OperationKind::replica_reduce), norms = of_kind(plan, OperationKind::accumulate_norm);
+    ASSERT_EQ(sums.size(), placement.buckets.size());
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      EXPECT_EQ(plan.operations[sums[i]].bucket, plan.operations[norms[i]].bucket);
+      EXPECT_TRUE(before[norms[i]].contains(sums[i]));
+      moved += plan.operations[sums[i]].bytes;
+    }
+    for (const auto& bucket : placement.buckets) shards += bucket.shard_elements() * 4;
+  }
+  EXPECT_EQ(moved, shards) << "half of the shard out and half of the sums back, on each of two";
 }
 
 TEST(StepPlan, ABufferUsedAfterItsEndIsFound) {

@@ -50,6 +50,7 @@ Pairs wait_times(const StepResult& result) {
 Pairs bytes_moved(const StepNews& news) {
   return {{"gather", static_cast<double>(news.moved.gather)},
           {"reduce", static_cast<double>(news.moved.reduce)},
+          {"replica_reduce", static_cast<double>(news.moved.replica_reduce)},
           {"dispatch", static_cast<double>(news.moved.dispatch)},
           {"control", static_cast<double>(news.moved.control)},
           {"arena", static_cast<double>(news.arena_moved)}};
