@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "common/base/error.h"
+#include "common/collectives/shm/copies.h"
 #include "common/collectives/shm/streams.h"
 #include "common/collectives/sums.h"
 
@@ -131,7 +132,9 @@ void ShmLink::copy(const std::vector<Outgoing>& sends, const std::vector<Incomin
       ConstBytes view = incoming[i].view(channel_);
       if (view.empty()) continue;
       std::size_t count = std::min(view.size(), turn_bytes);
-      std::memcpy(receives[i].to + incoming[i].cursor(), view.data(), count);
+      bool stream = incoming[i].bytes() >= streamed_message;
+      std::byte* to = receives[i].to + incoming[i].cursor();
+      stream ? copy_past_caches(to, view.data(), count) : static_cast<void>(std::memcpy(to, view.data(), count));
       incoming[i].consume(channel_, count);
       moved = true;
     }

@@ -44,6 +44,7 @@ class IncomingStream {
   int peer() const { return peer_; }
   bool complete() const { return cursor_ == bytes_; }
   std::size_t cursor() const { return cursor_; }
+  std::size_t bytes() const { return bytes_; }
 
   /// What can be read now without a gap, from the cursor on; empty while the peer has nothing. Throws CollectiveError
   /// when the peer sends something else than is expected.

@@ -74,6 +74,25 @@ TEST_P(Collectives, AllToAllDeliversEvenUnevenAndHugeSplits) {
   });
 }
 
+TEST(SharedMemory, ALargeMessageThatBypassesTheCachesArrivesWholeAtAnyAlignment) {
+  Setting shm{.name = "shm", .worlds = {2}, .backend = Backend::shm};
+  run_world(shm, 2, [](Member& member, Communicator& world) {
+    std::size_t first = (7u << 20) + 77, second = (6u << 20) + 13;
+    std::vector<std::size_t> offsets{0, first, first + second};
+    auto all = member.memory<std::byte>(offsets.back());
+    Bytes mine = all.subspan(offsets[world.rank()], offsets[world.rank() + 1] - offsets[world.rank()]);
+    for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = pattern(world.rank(), 3, i);
+    world.all_gather(mine, all, offsets)->wait(soon());
+    for (int from = 0; from < 2; ++from) {
+      std::size_t wrong = 0;
+      for (std::size_t i = offsets[from]; i < offsets[from + 1]; ++i) {
+        wrong += all[i] != pattern(from, 3, i - offsets[from]);
+      }
+      EXPECT_EQ(wrong, 0u);
+    }
+  });
+}
+
 TEST_P(Collectives, AllReduceSumsIntegersOnEveryMember) {
   run_worlds(GetParam(), [](Member& member, Communicator& world) {
     for (std::size_t count : {0, 1, 1000, 3000}) {
