@@ -134,7 +134,8 @@ void Passes::prefetch(int layer) {
     Saved& saved = saved_[layer][r];
     Operation prefetch{
         .kind = OperationKind::prefetch, .lane = Lane::to_device, .layer = layer, .bytes = hidden_, .row = r};
-    prefetch.frees.push_back(saved.arena);
+    prefetch.uses.push_back(saved.arena);
+    builder_.give_back_later(saved.arena);
     prefetch.takes.push_back(saved.input = new_hidden(BufferKind::saved_input, "input", layer, r));
     builder_.add(std::move(prefetch));
   }
@@ -189,8 +190,8 @@ void forward_pass(Builder& builder, Passes& passes, bool train) {
   if (train) passes.offload(builder.layers - 1);
 }
 
-/// Backward from head to embedding. A bucket's reduction is listed one layer later than its gradients, so that it
-/// runs beside the backward of the next layer before anything waits for the buffer.
+/// Backward from head to embedding. A bucket's reduction is listed before the backward of the next layer and gives its
+/// buffers back behind it, so that it runs beside it.
 void backward_pass(Builder& builder, Passes& passes) {
   passes.prefetch(builder.layers - 1);
   passes.head_backward();
@@ -198,13 +199,14 @@ void backward_pass(Builder& builder, Passes& passes) {
   for (int l = builder.layers - 1; l >= 0; --l) {
     if (l > 0) builder.gather(l - 1);
     passes.prefetch(l - 1);
+    builder.reduce(l + 1);
     passes.backward(l);
     builder.release(l);
-    builder.reduce(l + 1);
   }
-  passes.embed_backward();
   builder.reduce(0);
+  passes.embed_backward();
   builder.reduce(-1);
+  builder.release(-1);
 }
 
 void finish_train(Builder& builder) {

@@ -87,7 +87,7 @@ void Builder::gather_bucket(int b, int layer) {
   if (shared && encoded) {
     int exchange = new_buffer(BufferKind::exchange, "encoded " + bucket.name, form.bytes(), b, layer, -1);
     operation.takes.push_back(exchange);
-    operation.frees.push_back(exchange);
+    give_back_later(exchange);
   }
   live_[b].gathered = add(std::move(operation));
 }
@@ -98,8 +98,14 @@ void Builder::release(int layer) {
     Operation operation{.kind = OperationKind::release, .lane = Lane::compute, .bucket = b, .layer = layer};
     operation.frees.push_back(live_[b].parameters);
     live_[b] = {-1, -1, live_[b].gradients, live_[b].written};
+    operation.frees.insert(operation.frees.end(), spent_.begin(), spent_.end());
+    spent_.clear();
     add(std::move(operation));
   }
+  if (spent_.empty()) return;  // else none of the layer's buckets had a buffer
+  Operation operation{.kind = OperationKind::release, .lane = Lane::compute, .layer = layer};
+  operation.frees.swap(spent_);
+  add(std::move(operation));
 }
 
 /// Each replica sums its slice of the range, and the sums go back to all that hold it.
@@ -113,8 +119,8 @@ int Builder::replica_reduce(int b, int layer) {
   int exchange =
       new_buffer(BufferKind::exchange, "replicas " + bucket.name, own * placement.replicas * 4, b, layer, -1);
   operation.takes.push_back(exchange);
-  operation.frees.push_back(exchange);
-  if (placement.sharded_state) operation.frees.push_back(live_[b].gradients);
+  give_back_later(exchange);
+  if (placement.sharded_state) operation.uses.push_back(live_[b].gradients);
   return add(std::move(operation));
 }
 
@@ -129,9 +135,12 @@ int Builder::reduce_bucket(int b, int layer) {
     int exchange = new_buffer(BufferKind::exchange, "exchange " + bucket.name, bucket.range_elements() * members * 4, b,
                               layer, -1);
     operation.takes.push_back(exchange);
-    operation.frees.push_back(exchange);
+    give_back_later(exchange);
   }
-  if (!in_place(bucket)) (placement.sharded_state ? operation.uses : operation.frees).push_back(live_[b].gradients);
+  if (!in_place(bucket)) {
+    operation.uses.push_back(live_[b].gradients);
+    give_back_later(live_[b].gradients);
+  }
   int reduced = add(std::move(operation));
   return placement.replicas > 1 ? replica_reduce(b, layer) : reduced;
 }
@@ -149,6 +158,7 @@ void Builder::reduce(int layer) {
 }
 
 StepPlan Builder::finish() {
+  GANYMEDE_CHECK(spent_.empty(), "plan: {} buffers of transfers are never given back", spent_.size());
   complete_dependencies(plan_);
   lay_out_buffers(plan_);
   return std::move(plan_);

@@ -33,7 +33,10 @@ class Builder {
   void write_gradients(Operation& operation, int layer);
 
   void gather(int layer);
+  /// Gives back the layer's parameters, and what transfers that were listed before it have used up.
   void release(int layer);
+  /// The next release gives the buffer back: for what a transfer uses that runs beside computation.
+  void give_back_later(int buffer) { spent_.push_back(buffer); }
   /// reduce, store and norm of each bucket of a layer.
   void reduce(int layer);
 
@@ -52,6 +55,9 @@ class Builder {
   int replica_reduce(int bucket, int layer);
 
   StepPlan plan_;
+  /// Buffers of transfers that run beside computation. Whatever stands behind a free in the list waits for it, so these
+  /// are not freed by the transfer itself, but by the next release, behind the computation that runs beside it.
+  std::vector<int> spent_;
   std::vector<wire::BucketForm> forms_;  // of each bucket's parameters
   std::vector<Live> live_;
   std::vector<std::vector<int>> buckets_;  // by layer + 1

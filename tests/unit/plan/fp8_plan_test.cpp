@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "common/plan/plan.h"
 #include "common/wire/bucket_form.h"
 
@@ -52,7 +54,10 @@ TEST_P(Fp8Plan, ExpertsAreDecodedIntoABufferOfTheComputeType) {
     EXPECT_EQ(encoded.kind, BufferKind::exchange);
     EXPECT_GE(encoded.bytes, form.bytes());
     EXPECT_LT(encoded.bytes, values.bytes / 3);
-    EXPECT_EQ(operation.frees, std::vector<int>{operation.takes[1]}) << "given back once it is decoded";
+    auto gives_back = [&](const Operation& o) { return std::ranges::count(o.frees, operation.takes[1]) > 0; };
+    auto later = std::ranges::find_if(plan.operations, gives_back);
+    ASSERT_NE(later, plan.operations.end());
+    EXPECT_EQ(later->kind, OperationKind::release) << "a free in the gather would hold up what stands behind it";
   }
   for (std::size_t b = 0; b < placement.buckets.size(); ++b) {
     const placement::Bucket& bucket = placement.buckets[b];

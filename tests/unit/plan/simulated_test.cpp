@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/plan/timeline.h"
+#include "common/wire/bucket_form.h"
 
 namespace ganymede::plan {
 namespace {
@@ -77,6 +78,32 @@ TEST(Timeline, PeakIsSplitByKindAndLeavesOutTheArena) {
   auto kinds = peak_by_kind(plan);
   EXPECT_EQ(kinds[static_cast<std::size_t>(BufferKind::parameters)], 128);
   EXPECT_EQ(kinds[static_cast<std::size_t>(BufferKind::arena)], 0);
+}
+
+/// Gathers and reductions of one layer take as long as the computation of its neighbour: only those at the ends of the
+/// step show, whatever the wire formats are.
+TEST(Timeline, TransfersOfALayerRunBesideTheComputationOfItsNeighbour) {
+  for (auto wire : {config::ParameterWire::fp32, config::ParameterWire::fp8}) {
+    config::Config config;
+    config.parallel.ranks = 2;
+    config.model.layers = 12;
+    config.model.dense_layers = 0;
+    config.data.rows_per_step = 2;
+    config.offload.fraction = 0.5;
+    config.wire.expert_gather = wire;
+    StepPlan plan = build(config, placement::build(config, 0), PlanKind::train);
+    std::vector<double> ms;
+    double computed = 0;
+    for (const Operation& o : plan.operations) {
+      bool pass = o.kind == OperationKind::forward || o.kind == OperationKind::backward;
+      bool transfer = o.kind == OperationKind::gather || o.kind == OperationKind::reduce ||
+                      o.kind == OperationKind::offload || o.kind == OperationKind::prefetch;
+      ms.push_back(pass ? 10 : transfer ? 4.5 : 0);  // two buckets a layer: 9 ms
+      computed += pass ? 10 : 0;
+    }
+    std::vector<Span> spans = timeline(plan, ms);
+    EXPECT_LT(length_ms(spans), computed + 6 * 4.5) << wire::name(wire);
+  }
 }
 
 TEST(Timeline, KindsOfARealPlanSumUpToItsPeak) {
