@@ -107,8 +107,7 @@ void ChunkUpdate::copy(const placement::Chunk& chunk, std::uint64_t step) {
     std::copy_n(redo(0) + from, count, memory_.master.data() + at);
     for (std::size_t i = 0; i < slots; i++) std::copy_n(redo(1 + i) + from, count, memory_.state[i].data() + at);
     if (blocks) return;
-    publish(memory_, placement_.buckets[chunk.bucket], chunk.bucket, at,
-            {redo(0) + from, static_cast<std::size_t>(count)});
+    publish(memory_, placement_, chunk.bucket, at, {redo(0) + from, static_cast<std::size_t>(count)});
     finish_publishing();
   });
   if (blocks) publish_chunk_blocks(chunk, step);
@@ -120,7 +119,7 @@ void ChunkUpdate::publish_chunk_blocks(const placement::Chunk& chunk, std::uint6
   team_.run([&](int index) {
     auto [from, to] = part_of(chunk.count, index, team_.size());
     found[static_cast<std::size_t>(index)] =
-        publish_blocks(memory_, placement_.buckets[chunk.bucket], chunk.bucket, chunk.shard_offset + from, to - from);
+        publish_blocks(memory_, placement_, chunk.bucket, chunk.shard_offset + from, to - from);
   });
   for (const wire::NonFinite& one : found) refuse_non_finite(placement_, one, step);
 }

@@ -36,13 +36,12 @@ void fill_initial(const placement::Placement& placement, std::uint64_t seed, con
 
 void publish_all(const placement::Placement& placement, std::uint64_t step, const CellMemory& memory) {
   for (std::size_t i = 0; i < placement.buckets.size(); i++) {
-    const placement::Bucket& bucket = placement.buckets[i];
-    auto index = static_cast<int>(i);
-    std::int64_t first = bucket.shard_offset, count = bucket.shard_elements();
-    if (by_blocks(memory, index)) {
-      refuse_non_finite(placement, publish_blocks(memory, bucket, index, first, count), step);
+    auto bucket = static_cast<int>(i);
+    std::int64_t first = placement.buckets[i].shard_offset, count = placement.buckets[i].shard_elements();
+    if (by_blocks(memory, bucket)) {
+      refuse_non_finite(placement, publish_blocks(memory, placement, bucket, first, count), step);
     } else {
-      publish(memory, bucket, index, first, memory.master.subspan(first, count));
+      publish(memory, placement, bucket, first, memory.master.subspan(first, count));
     }
   }
   finish_publishing();

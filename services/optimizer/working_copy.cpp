@@ -9,31 +9,32 @@ namespace ganymede::optimizer {
 
 using config::ParameterWire;
 
-void publish(const CellMemory& memory, const placement::Bucket& bucket, int index, std::int64_t first,
+void publish(const CellMemory& memory, const placement::Placement& placement, int bucket, std::int64_t first,
              std::span<const float> values) {
-  std::byte* shard = memory.working.data() + memory.working_form.offset[index];
-  std::int64_t at = first - bucket.shard_offset;
-  if (memory.working_form.buckets[index].wire() == ParameterWire::fp32) {
+  std::byte* shard = memory.working.data() + memory.working_form.offset[bucket];
+  std::int64_t at = first - placement.buckets[bucket].shard_offset;
+  if (memory.working_form.buckets[bucket].wire() == ParameterWire::fp32) {
     wire::stream_fp32(values, reinterpret_cast<float*>(shard) + at);
   } else {
     wire::stream_bf16(values, reinterpret_cast<std::uint16_t*>(shard) + at);
   }
 }
 
-wire::NonFinite publish_blocks(const CellMemory& memory, const placement::Bucket& bucket, int index, std::int64_t first,
-                               std::int64_t count) {
-  std::int64_t to_flat = bucket.shard_begin() - bucket.shard_offset;
-  wire::NonFinite found = memory.working_form.buckets[index].encode(
-      first + to_flat, first + count + to_flat, memory.master.data() + bucket.shard_offset,
-      memory.working.data() + memory.working_form.offset[index]);
+wire::NonFinite publish_blocks(const CellMemory& memory, const placement::Placement& placement, int bucket,
+                               std::int64_t first, std::int64_t count) {
+  const placement::Bucket& placed = placement.buckets[bucket];
+  std::int64_t to_flat = placed.shard_begin() - placed.shard_offset;
+  wire::NonFinite found = memory.working_form.buckets[bucket].encode(
+      first + to_flat, first + count + to_flat, memory.master.data() + placed.shard_offset,
+      memory.working.data() + memory.working_form.offset[bucket]);
   if (found.count > 0) found.first -= to_flat;
   return found;
 }
 
 void finish_publishing() { wire::finish_stream(); }
 
-bool by_blocks(const CellMemory& memory, int index) {
-  return memory.working_form.buckets[index].wire() == ParameterWire::fp8;
+bool by_blocks(const CellMemory& memory, int bucket) {
+  return memory.working_form.buckets[bucket].wire() == ParameterWire::fp8;
 }
 
 void refuse_non_finite(const placement::Placement& placement, const wire::NonFinite& found, std::uint64_t step) {
