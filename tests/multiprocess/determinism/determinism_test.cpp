@@ -88,7 +88,7 @@ TEST(Determinism, InitialStateIsTheSameForAllWorlds) {
 
 TEST(Determinism, ExpertGroupFollowsTheCurveOfOneRank) {
   auto split = world(2);
-  split.push_back("parallel.expert_group=2");
+  split.emplace_back("parallel.expert_group=2");
   TrainingRun one(world(1)), many(split);
   ASSERT_EQ(one.train(), 0);
   ASSERT_EQ(many.train(), 0);

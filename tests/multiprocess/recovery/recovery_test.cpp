@@ -100,7 +100,7 @@ TEST(Recovery, LauncherThatCrashesAfterAStopByCommandDoesNotTrainOn) {
 
 TEST(Recovery, StoppedWorkerIsKilledAndReplaced) {
   auto with_timeout = settings();
-  with_timeout.push_back("launch.heartbeat_timeout_seconds=3");
+  with_timeout.emplace_back("launch.heartbeat_timeout_seconds=3");
   TrainingRun run(with_timeout);
   run.start();
   run.wait_for_step(10);
