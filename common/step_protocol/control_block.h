@@ -29,9 +29,8 @@ struct DecisionRecord {
   std::uint64_t state_epoch = 0;
   std::uint64_t optimizer_hash = 0;  // of the plugin file
   std::uint64_t change_number = 0;
-  std::uint64_t skipped_steps = 0;  // steps skipped since the run began, this one included
-  std::uint64_t counts_hash = 0;    // hash64 of the expert counts
-  std::uint64_t checksum = 0;       // hash64 of all fields above
+  std::uint64_t counts_hash = 0;  // hash64 of the expert counts
+  std::uint64_t checksum = 0;     // hash64 of all fields above
 
   std::uint64_t compute_checksum() const;
   bool intact() const { return checksum == compute_checksum(); }

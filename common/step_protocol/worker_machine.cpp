@@ -173,7 +173,6 @@ DecisionRecord decide(std::span<const Vote> votes, const DecisionRecord& previou
   record.change_number = decide_change(votes, previous);
   decide_update(votes, policy, record);
   decide_ending(votes, previous, policy, record);
-  record.skipped_steps = previous.skipped_steps + (record.apply == 0 ? 1 : 0);
   return record;
 }
 
