@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <optional>
+#include <string_view>
 
 #include "common/base/error.h"
 #include "common/os/files.h"
@@ -10,21 +13,36 @@
 namespace ganymede::service {
 namespace {
 
-bool is_manifest(const std::filesystem::path& path) {
+constexpr int most_looks = 20;  // at a folder where manifests vanish while they are read
+
+/// The step in the name of a manifest; nothing for another file.
+std::optional<std::uint64_t> named_step(const std::filesystem::path& path) {
+  constexpr std::string_view before = "manifest.", behind = ".json";
   std::string file = path.filename().string();
-  return file.starts_with("manifest.") && file.ends_with(".json");
+  if (!file.starts_with(before) || !file.ends_with(behind) || file.size() <= before.size() + behind.size()) return {};
+  std::uint64_t step = 0;
+  const char* end = file.data() + file.size() - behind.size();
+  auto parsed = std::from_chars(file.data() + before.size(), end, step);
+  bool whole = parsed.ec == std::errc() && parsed.ptr == end && file == manifest_name(step);
+  return whole ? std::optional(step) : std::nullopt;
 }
 
-std::vector<std::string> manifest_files(const std::string& folder) {
-  std::vector<std::string> files;
+struct ManifestFile {
+  std::uint64_t step = 0;
+  std::string path;
+};
+
+/// By step.
+std::vector<ManifestFile> manifest_files(const std::string& folder) {
+  std::vector<ManifestFile> files;
   std::error_code error;
   for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (is_manifest(at->path())) files.push_back(at->path().string());
+    if (auto step = named_step(at->path())) files.push_back({*step, at->path().string()});
   }
   if (error && error != std::errc::no_such_file_or_directory) {
     fail("Checkpoint folder {} cannot be read: {}.", folder, error.message());
   }
-  std::sort(files.begin(), files.end());
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
   return files;
 }
 
@@ -33,7 +51,7 @@ Manifest::Part read_part(const JsonFields& fields) {
 }
 
 Manifest read_manifest(const std::string& file) {
-  JsonFields fields(file, os::read_file(file), "remove it to go on from the checkpoint before it");
+  JsonFields fields(file, os::read_file(file), "put it back from a copy, or remove it");
   Manifest manifest;
   manifest.step = fields.number("step");
   manifest.world = fields.small_number("world");
@@ -86,10 +104,57 @@ void write_manifest(const std::string& folder, const Manifest& manifest) {
   os::write_file_atomically(file, json_text(object, file));
 }
 
-std::vector<Manifest> read_manifests(const std::string& folder) {
-  std::vector<Manifest> manifests;
-  for (const std::string& file : manifest_files(folder)) manifests.push_back(read_manifest(file));
+namespace {
+
+/// Nothing when one was removed meanwhile: then a newer one, which it made way for, may be missing in the list as well.
+std::optional<Manifests> look(const std::string& folder) {
+  Manifests manifests;
+  for (const ManifestFile& file : manifest_files(folder)) {
+    try {
+      manifests.intact.push_back(read_manifest(file.path));
+    } catch (const Error& error) {
+      std::error_code ignored;
+      if (!std::filesystem::exists(file.path, ignored)) return std::nullopt;
+      manifests.damaged.push_back({file.step, file.path, error.what()});
+    }
+  }
   return manifests;
+}
+
+}  // namespace
+
+Manifests find_manifests(const std::string& folder) {
+  for (int looks = 0; looks < most_looks; ++looks) {
+    if (auto manifests = look(folder)) return *manifests;
+  }
+  fail("Checkpoint folder {} cannot be read: its manifests are removed all the time.", folder);
+}
+
+std::vector<Manifest> read_manifests(const std::string& folder) { return find_manifests(folder).intact; }
+
+std::vector<DamagedManifest> Manifests::passed_over() const {
+  std::vector<DamagedManifest> later;
+  for (const DamagedManifest& one : damaged) {
+    if (intact.empty() || one.step > intact.back().step) later.push_back(one);
+  }
+  return later;
+}
+
+Manifest choose_manifest(const Manifests& manifests, const std::string& folder, std::uint64_t step) {
+  for (const DamagedManifest& one : manifests.damaged) {
+    if (step != 0 && one.step == step) fail("{}", one.reason);
+  }
+  if (manifests.intact.empty() && !manifests.damaged.empty()) {
+    fail("There is no intact checkpoint in {}: {}", folder, manifests.damaged.back().reason);
+  }
+  if (manifests.intact.empty()) fail_usage("There is no complete checkpoint in {} yet.", folder);
+  if (step == 0) return manifests.intact.back();
+  std::string known;
+  for (const Manifest& manifest : manifests.intact) {
+    if (manifest.step == step) return manifest;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", manifest.step);
+  }
+  fail_usage("There is no complete checkpoint of step {} in {}; there are {}.", step, folder, known);
 }
 
 std::string find_checkpoints(const std::string& folder) {

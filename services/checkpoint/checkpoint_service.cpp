@@ -87,11 +87,12 @@ bool CheckpointService::decided_last(std::uint64_t step) const {
 void CheckpointService::recover() {
   std::uint64_t word = cell_.control->snapshot.load(std::memory_order_acquire), step = snapshot_step(word);
   std::uint64_t loaded = cell_.control->load_step.load(std::memory_order_acquire);
-  std::vector<service::Manifest> manifests = read_live_manifests(settings_.checkpoints);
+  std::vector<service::Manifest> manifests = service::read_manifests(settings_.checkpoints);
   auto manifest = std::find_if(manifests.begin(), manifests.end(), [&](auto& one) { return one.step == step; });
   bool committed = step > loaded && manifest != manifests.end();
   drop_unnamed_parts(settings_.checkpoints, store(), context_.job());
   std::optional<PartRecord> record = step > loaded ? store().record(step) : std::nullopt;
+  if (record && record->job != context_.job()) record.reset();  // of a damaged checkpoint of an earlier launch
   if (committed) {
     end_snapshot(cell_, step);
     if (context_.rank() == 0) reports_.committed(step, manifest->bytes(), 0);

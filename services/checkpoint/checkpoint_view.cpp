@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "common/base/error.h"
-#include "services/checkpoint/manifests.h"
 
 namespace ganymede::checkpoint {
 namespace {
@@ -22,7 +21,7 @@ std::int64_t elements(const std::vector<std::int64_t>& shape) {
 
 }  // namespace
 
-CheckpointView::CheckpointView(std::string folder, service::Manifest manifest)
+CheckpointView::CheckpointView(std::string folder, service::Manifest manifest, const std::function<void()>& opened)
     : folder_(std::move(folder)), manifest_(std::move(manifest)) {
   for (const service::Manifest::Part& listed : manifest_.parts) {
     std::string where = fmt::format("rank.{}", listed.rank);
@@ -35,6 +34,7 @@ CheckpointView::CheckpointView(std::string folder, service::Manifest manifest)
     } catch (const Error& error) {
       damage_.push_back({where, error.what()});
     }
+    if (opened) opened();
   }
   std::sort(entries_.begin(), entries_.end(),
             [](const Entry& a, const Entry& b) { return order(a.key) < order(b.key); });
@@ -104,17 +104,9 @@ std::string place(const CheckpointView::Entry& entry) {
   return fmt::format("rank.{}/{}", entry.rank, encode(entry.key));
 }
 
-CheckpointView open_checkpoint(const std::string& folder, std::uint64_t step) {
+CheckpointView open_checkpoint(const std::string& folder, std::uint64_t step, const std::function<void()>& opened) {
   std::string checkpoints = service::find_checkpoints(folder);
-  std::vector<service::Manifest> manifests = read_live_manifests(checkpoints);
-  if (manifests.empty()) fail_usage("There is no complete checkpoint in {} yet.", checkpoints);
-  if (step == 0) return {checkpoints, manifests.back()};
-  std::string known;
-  for (const service::Manifest& manifest : manifests) {
-    if (manifest.step == step) return {checkpoints, manifest};
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", manifest.step);
-  }
-  fail_usage("There is no complete checkpoint of step {} in {}; there are {}.", step, checkpoints, known);
+  return {checkpoints, service::choose_manifest(service::find_manifests(checkpoints), checkpoints, step), opened};
 }
 
 }  // namespace ganymede::checkpoint

@@ -31,8 +31,9 @@ class CheckpointView {
     int rank = 0;            // of the part that holds it
   };
 
-  /// Reads the list of values of every part; what is wrong with them is in `damage`, nothing is thrown for it.
-  CheckpointView(std::string folder, service::Manifest manifest);
+  /// Reads the list of values of every part, and calls `opened` (may be empty) after each; what is wrong with them is
+  /// in `damage`, nothing is thrown for it.
+  CheckpointView(std::string folder, service::Manifest manifest, const std::function<void()>& opened = {});
 
   const std::string& folder() const { return folder_; }
   const service::Manifest& manifest() const { return manifest_; }
@@ -65,8 +66,8 @@ class CheckpointView {
 /// "rank.1/master/…", as in Damage::where.
 std::string place(const CheckpointView::Entry& entry);
 
-/// The checkpoint of `step` (0: the newest) in a run directory or checkpoint folder. Throws Error(usage) when there is
-/// none, naming those that there are.
-CheckpointView open_checkpoint(const std::string& folder, std::uint64_t step);
+/// The checkpoint of `step` (0: the newest with an intact manifest) in a run directory or checkpoint folder. Throws
+/// Error(usage) when there is none, naming those that there are.
+CheckpointView open_checkpoint(const std::string& folder, std::uint64_t step, const std::function<void()>& opened = {});
 
 }  // namespace ganymede::checkpoint

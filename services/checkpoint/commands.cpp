@@ -24,6 +24,23 @@ struct Arguments {
   bool json = false, hash = false;
 };
 
+constexpr auto replace = nlohmann::json::error_handler_t::replace;  // text that is not UTF-8
+
+std::string state_of(const ListedCheckpoint& checkpoint) {
+  if (!checkpoint.damaged.empty()) return "damaged: " + checkpoint.damaged;
+  return checkpoint.complete ? "complete" : "not complete";
+}
+
+/// The asked-for checkpoint; one that the newest has to be taken before is named on stderr.
+CheckpointView open(const Arguments& arguments) {
+  if (arguments.step == 0) {
+    for (const auto& one : service::find_manifests(service::find_checkpoints(arguments.folder)).passed_over()) {
+      fmt::print(stderr, "ganymede checkpoint: the checkpoint of step {} is passed over: {}\n", one.step, one.reason);
+    }
+  }
+  return open_checkpoint(arguments.folder, arguments.step);
+}
+
 ExitCode run_list(const Arguments& arguments) {
   std::vector<ListedCheckpoint> listed = list_checkpoints(arguments.folder);
   if (arguments.json) {
@@ -31,8 +48,9 @@ ExitCode run_list(const Arguments& arguments) {
     for (const ListedCheckpoint& each : listed) {
       nlohmann::json loss = std::isfinite(each.loss) ? nlohmann::json(each.loss) : nlohmann::json();
       json.push_back({{"step", each.step}, {"complete", each.complete}, {"bytes", each.bytes}, {"loss", loss}});
+      if (!each.damaged.empty()) json.back()["damaged"] = each.damaged;
     }
-    fmt::print("{}\n", json.dump());
+    fmt::print("{}\n", json.dump(-1, ' ', false, replace));
     return ExitCode::done;
   }
   if (listed.empty()) fmt::print("no checkpoint yet\n");
@@ -40,13 +58,13 @@ ExitCode run_list(const Arguments& arguments) {
   for (const ListedCheckpoint& each : listed) {
     std::string loss = std::isfinite(each.loss) ? fmt::format("{:.4f}", each.loss) : "-";
     fmt::print("{:>12} {:>10} {:>10}  {}\n", with_commas(static_cast<std::int64_t>(each.step)),
-               human_bytes(static_cast<double>(each.bytes)), loss, each.complete ? "complete" : "not complete");
+               human_bytes(static_cast<double>(each.bytes)), loss, state_of(each));
   }
   return ExitCode::done;
 }
 
 ExitCode run_verify(const Arguments& arguments) {
-  CheckpointView view = open_checkpoint(arguments.folder, arguments.step);
+  CheckpointView view = open(arguments);
   ProgressLine line("verifying");
   Verification result = verify(view, [&](std::uint64_t done, std::uint64_t total) { line.show(done, total); });
   line.clear();
@@ -62,7 +80,7 @@ ExitCode run_verify(const Arguments& arguments) {
                            {"parts", result.parts}, {"damaged", damaged},
                            {"reasons", reasons}};
     if (arguments.hash) json["hash"] = result.hash;
-    fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print("{}\n", json.dump(-1, ' ', false, replace));
     return code;
   }
   fmt::print("checkpoint of step {}: {} in {} values of {} {}, {}\n", result.step,
@@ -74,7 +92,7 @@ ExitCode run_verify(const Arguments& arguments) {
 }
 
 ExitCode run_dump(const Arguments& arguments) {
-  CheckpointView view = open_checkpoint(arguments.folder, arguments.step);
+  CheckpointView view = open(arguments);
   ProgressLine line("writing");
   std::uint64_t bytes =
       dump(view, arguments.to, [&](std::uint64_t done, std::uint64_t total) { line.show(done, total); });

@@ -9,7 +9,6 @@
 
 #include "common/base/error.h"
 #include "common/service/run_directory.h"
-#include "services/checkpoint/manifests.h"
 #include "services/checkpoint/part_reader.h"
 
 namespace ganymede::checkpoint {
@@ -42,25 +41,33 @@ std::uint64_t bytes_of_part(const std::string& checkpoints, int rank, std::uint6
 std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder) {
   std::string checkpoints = service::find_checkpoints(folder);
   // Manifests first: a part that a manifest read before names is there unless it was lost or removed since.
-  std::vector<service::Manifest> manifests = read_live_manifests(checkpoints);
+  service::Manifests manifests = service::find_manifests(checkpoints);
   std::map<std::uint64_t, std::set<int>> parts;
   for (int rank : ranks_with_parts(checkpoints)) {
     for (std::uint64_t step : steps_in_part(checkpoints, rank)) parts[step].insert(rank);
   }
+  auto bytes_of = [&](std::uint64_t step) {
+    std::uint64_t bytes = 0;
+    for (int rank : parts[step]) bytes += bytes_of_part(checkpoints, rank, step);
+    return bytes;
+  };
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   std::vector<ListedCheckpoint> listed;
-  for (const service::Manifest& manifest : manifests) {
+  for (const service::Manifest& manifest : manifests.intact) {
     const std::set<int>& there = parts[manifest.step];
     bool complete = std::all_of(manifest.parts.begin(), manifest.parts.end(),
                                 [&](const service::Manifest::Part& part) { return there.contains(part.rank); });
-    listed.push_back({manifest.step, manifest.bytes(), complete, manifest.loss});
+    listed.push_back({manifest.step, manifest.bytes(), complete, manifest.loss, ""});
     parts.erase(manifest.step);
   }
-  std::uint64_t newest = manifests.empty() ? 0 : manifests.back().step;
+  for (const service::DamagedManifest& manifest : manifests.damaged) {
+    listed.push_back({manifest.step, bytes_of(manifest.step), false, unknown, manifest.reason});
+    parts.erase(manifest.step);
+  }
+  std::uint64_t newest = manifests.intact.empty() ? 0 : manifests.intact.back().step;
   for (const auto& [step, ranks] : parts) {
     if (step < newest) continue;  // its manifest is gone; its parts go when their services look
-    std::uint64_t bytes = 0;
-    for (int rank : ranks) bytes += bytes_of_part(checkpoints, rank, step);
-    listed.push_back({step, bytes, false, std::numeric_limits<double>::quiet_NaN()});
+    listed.push_back({step, bytes_of(step), false, unknown, ""});
   }
   std::sort(listed.begin(), listed.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
   return listed;

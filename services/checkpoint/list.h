@@ -10,10 +10,11 @@ struct ListedCheckpoint {
   std::uint64_t step = 0, bytes = 0;
   bool complete = false;  // a manifest names it and every part of it is there
   double loss = 0;        // NaN: not known
+  std::string damaged;    // why its manifest cannot be used; empty: it can, or there is none yet
 };
 
 /// All checkpoints of a run directory or checkpoint folder, by step; also newer ones that are not complete yet.
-/// Throws Error for a folder without checkpoints or a damaged manifest.
+/// Throws Error for a folder without checkpoints.
 std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder);
 
 }  // namespace ganymede::checkpoint

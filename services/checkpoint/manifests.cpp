@@ -1,10 +1,8 @@
 #include "services/checkpoint/manifests.h"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <set>
-#include <thread>
 
 #include "common/base/error.h"
 #include "common/base/hash.h"
@@ -32,25 +30,14 @@ std::string tokenizer_name(const config::Config& config) {
   return fmt::format("sentencepiece:{}", hash128(os::read_file(file)).hex());
 }
 
-std::set<std::uint64_t> named_steps(const std::string& checkpoints) {
+std::set<std::uint64_t> steps_of(const service::Manifests& manifests) {
   std::set<std::uint64_t> steps;
-  for (const service::Manifest& manifest : read_live_manifests(checkpoints)) steps.insert(manifest.step);
+  for (const service::Manifest& manifest : manifests.intact) steps.insert(manifest.step);
+  for (const service::DamagedManifest& manifest : manifests.damaged) steps.insert(manifest.step);
   return steps;
 }
 
 }  // namespace
-
-std::vector<service::Manifest> read_live_manifests(const std::string& checkpoints) {
-  constexpr int tries = 3;
-  for (int attempt = 1;; ++attempt) {
-    try {
-      return service::read_manifests(checkpoints);
-    } catch (const Error&) {
-      if (attempt == tries) throw;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-}
 
 service::Manifest make_manifest(const config::Config& config, const placement::Placement& placement, std::uint64_t step,
                                 const Receipt& receipt) {
@@ -74,11 +61,13 @@ service::Manifest make_manifest(const config::Config& config, const placement::P
 }
 
 void prune_manifests(const std::string& checkpoints, int keep, const Reached& reached) {
-  std::vector<service::Manifest> manifests = read_live_manifests(checkpoints);
-  std::size_t kept = std::min(manifests.size(), static_cast<std::size_t>(std::max(keep, 1)));
-  manifests.resize(manifests.size() - kept);
-  for (const service::Manifest& old : manifests) {
-    std::string file = fmt::format("{}/{}", checkpoints, service::manifest_name(old.step));
+  service::Manifests manifests = service::find_manifests(checkpoints);
+  std::size_t kept = std::min(manifests.intact.size(), static_cast<std::size_t>(std::max(keep, 1)));
+  if (kept == 0) return;
+  std::uint64_t oldest = manifests.intact[manifests.intact.size() - kept].step;
+  for (std::uint64_t step : steps_of(manifests)) {
+    if (step >= oldest) break;
+    std::string file = fmt::format("{}/{}", checkpoints, service::manifest_name(step));
     std::error_code error;
     std::filesystem::remove(file, error);
     if (error) fail("Manifest {} cannot be removed: {}.", file, error.message());
@@ -88,15 +77,16 @@ void prune_manifests(const std::string& checkpoints, int keep, const Reached& re
 }
 
 void prune_parts(const std::string& checkpoints, PartStore& store) {
-  std::set<std::uint64_t> named = named_steps(checkpoints);
-  if (named.empty()) return;
+  service::Manifests manifests = service::find_manifests(checkpoints);
+  if (manifests.intact.empty()) return;
+  std::set<std::uint64_t> named = steps_of(manifests);
   for (std::uint64_t step : store.steps()) {
-    if (!named.contains(step) && step < *named.rbegin()) store.drop(step);
+    if (!named.contains(step) && step < manifests.intact.back().step) store.drop(step);
   }
 }
 
 void drop_unnamed_parts(const std::string& checkpoints, PartStore& store, std::uint64_t job) {
-  std::set<std::uint64_t> named = named_steps(checkpoints);
+  std::set<std::uint64_t> named = steps_of(service::find_manifests(checkpoints));
   for (std::uint64_t step : store.steps()) {
     if (named.contains(step)) continue;
     std::optional<PartRecord> record = store.record(step);

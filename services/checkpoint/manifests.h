@@ -12,19 +12,17 @@
 
 namespace ganymede::checkpoint {
 
-/// service::read_manifests while another process may remove some: one that went between listing and reading is no
-/// error. Throws Error for one that stays damaged.
-std::vector<service::Manifest> read_live_manifests(const std::string& checkpoints);
-
 /// The manifest of a checkpoint whose parts are all durable. Throws Error when the receipt does not fit the world.
 service::Manifest make_manifest(const config::Config& config, const placement::Placement& placement, std::uint64_t step,
                                 const Receipt& receipt);
 
-/// Rank 0: removes all manifests but the newest `keep`. A kill between any two leaves whole checkpoints only: a
+/// Rank 0: removes all manifests but the newest `keep` intact ones; damaged ones count as nothing and go when those of
+/// their time go. A kill between any two leaves whole checkpoints only: a
 /// checkpoint loses its manifest before any of its parts.
 void prune_manifests(const std::string& checkpoints, int keep, const Reached& reached);
 
-/// Every rank: drops its parts that no manifest names and that are older than the newest manifest.
+/// Every rank: drops its parts that no manifest names and that are older than the newest intact manifest. A damaged one
+/// still keeps its parts: it may be put back from a copy.
 void prune_parts(const std::string& checkpoints, PartStore& store);
 
 /// At the start of a service: drops every part that no manifest names, but complete ones that this launch (`job`)

@@ -52,6 +52,31 @@ TEST(Commands, ListAndVerifySpeakTheJsonThatScriptsRelyOn) {
   EXPECT_THAT(run({"verify", folder.path(), "--hash"}).out, testing::HasSubstr(verified.json()["hash"]));
 }
 
+TEST(Commands, DamagedManifestIsMarkedAndTheIntactCheckpointVerified) {
+  test::TemporaryFolder folder;
+  TestWorld(test_config(1, 1), folder.path()).checkpoint(7);
+  os::write_file_atomically(folder.path() + "/" + service::manifest_name(9), "{\xff");
+  nlohmann::json listed = run({"list", folder.path(), "--json"}).json();
+  ASSERT_EQ(listed.size(), 2u);
+  EXPECT_FALSE(listed[0].contains("damaged"));
+  EXPECT_EQ(listed[1]["step"], 9);
+  EXPECT_EQ(listed[1]["complete"], false);
+  EXPECT_EQ(listed[1]["loss"], nullptr);
+  EXPECT_THAT(listed[1]["damaged"].get<std::string>(), testing::HasSubstr("not a JSON object"));
+  EXPECT_THAT(run({"list", folder.path()}).out, testing::HasSubstr("damaged: "));
+  Ran newest = run({"verify", folder.path(), "--json"});
+  EXPECT_EQ(newest.code, 0);
+  EXPECT_EQ(newest.json()["step"], 7);
+  EXPECT_THAT(newest.err, testing::HasSubstr("step 9 is passed over"));
+  EXPECT_EQ(std::count(newest.err.begin(), newest.err.end(), '\n'), 1);
+  Ran asked = run({"verify", folder.path(), "--step", "7", "--json"});
+  EXPECT_EQ(asked.code, 0);
+  EXPECT_EQ(asked.err, "");
+  Ran damaged = run({"verify", folder.path(), "--step", "9"});
+  EXPECT_EQ(damaged.code, 1);
+  EXPECT_THAT(damaged.err, testing::HasSubstr(service::manifest_name(9)));
+}
+
 TEST(Commands, WrongUseEndsInOneLineAndTheRightCode) {
   test::TemporaryFolder folder;
   for (const std::vector<std::string>& arguments :

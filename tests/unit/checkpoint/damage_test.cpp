@@ -99,9 +99,60 @@ TEST_F(DamagedCheckpoint, PartOfAnotherCheckpointIsNotBelieved) {
   EXPECT_EQ(damage[0].where, "rank.1");
 }
 
-TEST_F(DamagedCheckpoint, BrokenManifestIsNamed) {
+TEST_F(DamagedCheckpoint, BrokenManifestIsListedAndTheIntactOneIsUsed) {
   std::ofstream(fs::path(folder.path()) / service::manifest_name(9)) << "{\"step\": 9";
-  EXPECT_THAT(error_of([&] { list_checkpoints(folder.path()); }), HasSubstr(service::manifest_name(9)));
+  std::vector<ListedCheckpoint> listed = list_checkpoints(folder.path());
+  ASSERT_EQ(listed.size(), 2u);
+  EXPECT_TRUE(listed[0].complete);
+  EXPECT_EQ(listed[0].damaged, "");
+  EXPECT_EQ(listed[1].step, 9u);
+  EXPECT_FALSE(listed[1].complete);
+  EXPECT_THAT(listed[1].damaged, HasSubstr(service::manifest_name(9)));
+  EXPECT_EQ(open_checkpoint(folder.path(), 0).manifest().step, 7u);
+  EXPECT_THAT(damage_of(folder.path()), testing::IsEmpty());
+  EXPECT_THAT(error_of([&] { open_checkpoint(folder.path(), 9); }), HasSubstr(service::manifest_name(9)));
+}
+
+void break_manifest(const std::string& folder, std::uint64_t step) {
+  std::ofstream(fs::path(folder) / service::manifest_name(step)) << "{";
+}
+
+TEST(DamagedManifest, KeepsItsPartsAndGoesWithThoseOfItsTime) {
+  test::TemporaryFolder folder;
+  TestWorld world(test_config(1, 1), folder.path());  // keeps 2
+  for (std::uint64_t step : {10, 20}) world.checkpoint(step);
+  std::string copy = folder.path() + "/copy";
+  fs::copy(fs::path(folder.path()) / service::manifest_name(20), copy);
+  break_manifest(folder.path(), 20);
+  world.checkpoint(30);
+  fs::copy(copy, fs::path(folder.path()) / service::manifest_name(20), fs::copy_options::overwrite_existing);
+  EXPECT_THAT(open_checkpoint(folder.path(), 20).damage(), testing::IsEmpty()) << "its part is still there";
+  break_manifest(folder.path(), 20);
+  for (std::uint64_t step : {40, 50}) world.checkpoint(step);
+  std::vector<ListedCheckpoint> listed = list_checkpoints(folder.path());
+  ASSERT_EQ(listed.size(), 2u);
+  EXPECT_EQ(listed[0].step, 40u);
+}
+
+TEST(DamagedManifest, IsReplacedByTheRunThatReachesItsStepAgain) {
+  test::TemporaryFolder folder;
+  {
+    TestWorld earlier(test_config(1, 1), folder.path());
+    for (std::uint64_t step : {10, 20}) earlier.checkpoint(step);
+  }
+  break_manifest(folder.path(), 20);
+  TestWorld world(test_config(1, 1), folder.path());
+  world.cells[0]->job_ = 2;
+  world.load(10);
+  EXPECT_EQ(world.cells[0]->wrong_elements(10), 0);
+  world.cells[0]->fill(20);
+  world.cells[0]->order_snapshot(20, true);
+  world.recover();
+  EXPECT_TRUE(world.launcher.parts.empty()) << "the part of the earlier launch is not taken for this one's";
+  world.serve_all();
+  EXPECT_EQ(world.launcher.committed_step, 20u);
+  EXPECT_EQ(list_checkpoints(folder.path()).back().damaged, "");
+  EXPECT_THAT(damage_of(folder.path()), testing::IsEmpty());
 }
 
 TEST(Restore, OptimizerWithOtherStateIsRefusedInOneSentence) {

@@ -43,6 +43,11 @@ class RunDirectory : public testing::Test {
     return "no error";
   }
 
+  static std::string reason_of_damage() {
+    auto damaged = find_manifests(".").damaged;
+    return damaged.empty() ? "no damage" : damaged.back().reason;
+  }
+
   std::string folder_;
 };
 
@@ -96,34 +101,55 @@ TEST_F(RunDirectory, ALossThatIsNoNumberIsKept) {
 TEST_F(RunDirectory, DraftsAndOtherFilesAreNoManifests) {
   write_manifest(".", sample(1));
   std::ofstream("manifest.000000000002.json.123.draft") << "{";
-  std::ofstream("notes.txt") << "x";
+  for (const char* other : {"notes.txt", "manifest..json", "manifest.2.json", "manifest.00000000000x.json"})
+    std::ofstream(other) << "x";
   EXPECT_EQ(read_manifests(".").size(), 1u);
+  EXPECT_EQ(reason_of_damage(), "no damage");
   EXPECT_TRUE(read_manifests("missing").empty());
 }
 
-TEST_F(RunDirectory, AHalfWrittenManifestIsOneErrorAtEveryLength) {
+TEST_F(RunDirectory, AHalfWrittenManifestIsDamagedAtEveryLength) {
   write_manifest(".", sample(7));
   std::string name = manifest_name(7);
   std::string text;
   std::getline(std::ifstream(name), text, '\0');
   for (std::size_t size = 0; size + 2 < text.size(); size += 5) {
     std::ofstream(name) << text.substr(0, size);
-    EXPECT_THAT(error_of([] { read_manifests("."); }), HasSubstr(name)) << size;
+    auto found = find_manifests(".");
+    ASSERT_EQ(found.damaged.size(), 1u) << size;
+    EXPECT_EQ(found.damaged[0].step, 7u);
+    EXPECT_THAT(found.damaged[0].reason, HasSubstr(name)) << size;
   }
+}
+
+TEST_F(RunDirectory, ADamagedManifestLeavesTheOthersUsable) {
+  for (std::uint64_t step : {7, 8, 9}) write_manifest(".", sample(step));
+  for (std::uint64_t step : {7, 9}) std::ofstream(manifest_name(step)) << "{";
+  auto found = find_manifests(".");
+  ASSERT_EQ(found.intact.size(), 1u);
+  EXPECT_EQ(found.damaged.size(), 2u);
+  ASSERT_EQ(found.passed_over().size(), 1u);
+  EXPECT_EQ(found.passed_over()[0].step, 9u);
+  EXPECT_EQ(choose_manifest(found, ".", 0).step, 8u);
+  EXPECT_EQ(choose_manifest(found, ".", 8).step, 8u);
+  EXPECT_THAT(error_of([&] { choose_manifest(found, ".", 9); }), HasSubstr(manifest_name(9)));
+  EXPECT_THAT(error_of([&] { choose_manifest(found, ".", 6); }), HasSubstr("there are 8"));
+  std::filesystem::remove(manifest_name(8));
+  EXPECT_THAT(error_of([] { choose_manifest(find_manifests("."), ".", 0); }), HasSubstr(manifest_name(9)));
 }
 
 TEST_F(RunDirectory, AManifestThatContradictsItselfIsDamaged) {
   write_manifest(".", sample(7));
   std::filesystem::rename(manifest_name(7), manifest_name(8));
-  EXPECT_THAT(error_of([] { read_manifests("."); }), AllOf(HasSubstr(manifest_name(8)), HasSubstr("of step 7")));
+  EXPECT_THAT(reason_of_damage(), AllOf(HasSubstr(manifest_name(8)), HasSubstr("of step 7")));
   std::filesystem::remove(manifest_name(8));
   Manifest manifest = sample(9);
   manifest.parts.pop_back();
   write_manifest(".", manifest);
-  EXPECT_THAT(error_of([] { read_manifests("."); }), HasSubstr("not those of 2 ranks"));
+  EXPECT_THAT(reason_of_damage(), HasSubstr("not those of 2 ranks"));
   manifest.parts = {{1, 1, "h"}, {1, 1, "h"}};
   write_manifest(".", manifest);
-  EXPECT_THAT(error_of([] { read_manifests("."); }), HasSubstr("not those of 2 ranks"));
+  EXPECT_THAT(reason_of_damage(), HasSubstr("not those of 2 ranks"));
 }
 
 TEST_F(RunDirectory, CheckpointsAreFoundFromTheRunOrFromTheirOwnFolder) {

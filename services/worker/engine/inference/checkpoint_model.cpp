@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "common/base/error.h"
+#include "common/base/log.h"
 #include "common/os/files.h"
 #include "common/service/run_directory.h"
 #include "services/worker/engine/inference/safetensors.h"
@@ -32,13 +33,12 @@ class TemporaryFolder {
 };
 
 service::Manifest choose(const std::string& folder, std::optional<std::uint64_t> step) {
-  std::vector<service::Manifest> manifests = service::read_manifests(folder);
-  if (manifests.empty()) fail_usage("{} holds no complete checkpoint: train until the first one is written.", folder);
-  if (!step) return manifests.back();
-  for (const service::Manifest& manifest : manifests) {
-    if (manifest.step == *step) return manifest;
+  service::Manifests manifests = service::find_manifests(folder);
+  if (!step) {
+    for (const service::DamagedManifest& one : manifests.passed_over())
+      log::warn("the checkpoint of step {} is passed over: {}", one.step, one.reason);
   }
-  fail_usage("{} holds no checkpoint of step {}; the newest is of step {}.", folder, *step, manifests.back().step);
+  return service::choose_manifest(manifests, folder, step.value_or(0));
 }
 
 }  // namespace
