@@ -5,7 +5,9 @@
 
 #include "common/base/error.h"
 #include "common/base/hash.h"
+#include "common/base/text.h"
 #include "common/os/futex.h"
+#include "common/service/run_directory.h"
 #include "common/step_protocol/snapshot_machine.h"
 #include "services/worker/engine/gradient_norm.h"
 
@@ -51,7 +53,7 @@ void ProtocolOperations::store_gradients(const Operation& operation) {
 }
 
 /// Rule 6: this rank votes only when its own cell has committed the step before, and for the last step only when its
-/// snapshot can be ordered.
+/// snapshot can be ordered, on all ranks.
 void ProtocolOperations::wait_update() {
   const step_protocol::ControlBlock& block = *bench_.cell.control.block;
   const PassState& pass = bench_.pass;
@@ -61,12 +63,50 @@ void ProtocolOperations::wait_update() {
       WaitKind::update, block.chunks_done,
       [&](std::uint64_t done) { return step_protocol::committed_step(done, chunks) >= committed; },
       "the update of the step before");
-  bench_.surroundings.wait(
-      WaitKind::update, block.snapshot,
-      [&](std::uint64_t word) {
-        return step_protocol::may_vote(pass.step, committed, !step_protocol::is_armed(word), pass.policy);
-      },
-      "the snapshot that is under way");
+  if (!step_protocol::may_vote(pass.step, committed, false, pass.policy)) await_idle_snapshots();
+}
+
+namespace {
+
+/// Changes while a snapshot of the cell is being written.
+std::uint64_t snapshot_progress(const service::Control& control) {
+  const auto& service = control.services[static_cast<std::size_t>(service::Kind::checkpoint)];
+  return control.block->snapshot.load(std::memory_order_acquire) + service.progress.load(std::memory_order_acquire);
+}
+
+/// Seconds without progress after which a snapshot is stuck: long after the launcher has killed a checkpoint service
+/// that stands still, and its successor has cancelled what it left.
+double snapshot_patience(const config::Launch& launch) {
+  return 2 * std::max(launch.heartbeat_timeout_seconds, launch.collective_timeout_seconds);
+}
+
+}  // namespace
+
+/// A disk may be slow, so this lasts as long as the snapshots make progress. The ranks meet several times within the
+/// timeout of a collective: whoever is ready sees that the others are still there.
+void ProtocolOperations::await_idle_snapshots() {
+  const config::Launch& launch = bench_.config.launch;
+  const service::Control& control = bench_.cell.control;
+  std::uint64_t seen = snapshot_progress(control);
+  Clock::time_point moved = Clock::now();
+  for (std::int64_t busy = 1; busy > 0;) {
+    bench_.surroundings.context().at(static_cast<std::uint64_t>(OperationKind::wait_update), 0,
+                                     "waiting for the snapshots that are under way");
+    bool idle = bench_.surroundings.wait_a_while(
+        WaitKind::update, control.block->snapshot, [](std::uint64_t word) { return !step_protocol::is_armed(word); },
+        launch.collective_timeout_seconds / 4, "the snapshot that is under way");
+    if (std::uint64_t now = snapshot_progress(control); idle || now != seen) {
+      seen = now;
+      moved = Clock::now();
+    }
+    if (seconds_since(moved) > snapshot_patience(launch)) {
+      fail("the snapshot of step {} is stuck: the checkpoint service made no progress for {}; see {}/checkpoint.{}.log",
+           step_protocol::snapshot_step(control.block->snapshot.load()), human_seconds(seconds_since(moved)),
+           service::log_folder, bench_.placement.rank);
+    }
+    busy = idle ? 0 : 1;
+    bench_.surroundings.wait(bench_.communicators.control().all_reduce(std::span(&busy, 1)));
+  }
 }
 
 DecisionRecord ProtocolOperations::previous_record() const {

@@ -16,6 +16,7 @@ class ProtocolOperations {
   void wait_batch();
   void store_gradients(const plan::Operation& operation);
   void wait_update();
+  void await_idle_snapshots();
   void vote();
   void vote_on_validation();
   void decide();

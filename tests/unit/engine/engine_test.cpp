@@ -6,8 +6,10 @@
 #include <numeric>
 #include <thread>
 
+#include "common/base/error.h"
 #include "common/base/hash.h"
 #include "common/os/futex.h"
+#include "common/step_protocol/snapshot_machine.h"
 #include "tests/unit/engine/test_world.h"
 
 namespace ganymede::worker {
@@ -194,6 +196,50 @@ TEST(Engine, DecidesOnlyWhenTheStepBeforeIsCommitted) {
   os::store_and_wake(block.chunks_done, one.cell(0).placement().chunks.size());
   worker.join();
   EXPECT_EQ(block.decided_step, 2u);
+}
+
+/// The first step is the last one, and a snapshot is under way on the last rank.
+struct LastStep {
+  explicit LastStep(int ranks) : whole(config(ranks)), cell(whole.cell(ranks - 1)) {
+    cell.control().block->snapshot = step_protocol::armed_word(0);
+  }
+  static config::Config config(int ranks) {
+    config::Config made = world(ranks);
+    made.run.steps = 1;
+    made.launch.collective_timeout_seconds = 1;
+    made.launch.heartbeat_timeout_seconds = 0.1;
+    return made;
+  }
+  TestWorld whole;
+  TestCell& cell;
+};
+
+TEST(Engine, LastStepWaitsAsLongAsASnapshotMakesProgress) {
+  LastStep last(2);
+  std::thread checkpoint_service([&] {
+    for (int value = 0; value < 35; ++value) {  // far longer than any timeout
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      ++last.cell.control().services[static_cast<int>(service::Kind::checkpoint)].progress;
+    }
+    EXPECT_EQ(last.cell.control().block->decided_step, 0u);
+    os::store_and_wake(last.cell.control().block->snapshot, step_protocol::ended_word(0));
+  });
+  StepResult result = last.whole.step(1);
+  checkpoint_service.join();
+  EXPECT_EQ(result.record.stop_after, 1u);
+  EXPECT_EQ(result.record.snapshot_after, 1u);
+}
+
+TEST(Engine, LastStepDoesNotWaitForAStuckSnapshot) {
+  LastStep last(1);
+  last.cell.serve(1);
+  try {
+    last.whole.engine(0).train(1);
+    FAIL() << "did not throw";
+  } catch (const OperationFailed& failed) {
+    EXPECT_THAT(failed.what(), testing::HasSubstr("is stuck"));
+    EXPECT_THROW(std::rethrow_exception(failed.cause()), Error);
+  }
 }
 
 TEST(Engine, CancelEndsAStepThatWaitsForItsBatch) {
