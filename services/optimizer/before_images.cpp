@@ -20,7 +20,10 @@ BeforeImages::BeforeImages(const placement::Placement& placement, const CellMemo
 }
 
 bool BeforeImages::protect(std::int64_t chunk, const std::function<bool()>& finishing) {
-  Deadline deadline = Deadline::after_seconds(wait_seconds_);
+  int bucket = placement_.chunks[static_cast<std::size_t>(chunk)].bucket;
+  if (bucket != bucket_) bucket_waited_seconds_ = 0;
+  bucket_ = bucket;
+  Deadline deadline = Deadline::after_seconds(wait_seconds_ - bucket_waited_seconds_);
   auto began = Clock::now();
   bool go_on = true, waited = false;
   while (true) {
@@ -37,11 +40,16 @@ bool BeforeImages::protect(std::int64_t chunk, const std::function<bool()>& fini
     waited = true;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  if (waited) waited_seconds_ += std::chrono::duration<double>(Clock::now() - began).count();
+  if (waited) {
+    double seconds = seconds_since(began);
+    waited_seconds_ += seconds;
+    bucket_waited_seconds_ += seconds;
+  }
   return go_on;
 }
 
 void BeforeImages::report(std::uint64_t step) {
+  bucket_ = -1;
   if (waited_seconds_ == 0) return;
   log::warn("the update of step {} waited {:.3f} s for the checkpoint service to read: raise checkpoint.side_fraction",
             step, waited_seconds_);
@@ -53,9 +61,9 @@ void BeforeImages::cancel(std::uint64_t word) const {
   if (!memory_.control->snapshot.compare_exchange_strong(word, sp::ended_word(step))) return;
   os::wake(memory_.control->snapshot);
   log::warn(
-      "the snapshot of step {} was cancelled: the checkpoint service freed none of its {} side slots for {} s; "
-      "raise checkpoint.side_fraction or look for a slow disk",
-      step, held_.size(), wait_seconds_);
+      "the snapshot of step {} was cancelled: the update of one bucket waited {} s for the checkpoint service to free "
+      "some of its {} side slots; raise checkpoint.side_fraction or look for a slow disk",
+      step, wait_seconds_, held_.size());
 }
 
 void BeforeImages::follow(std::uint64_t step) {

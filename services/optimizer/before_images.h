@@ -16,8 +16,9 @@ class BeforeImages {
  public:
   BeforeImages(const placement::Placement& placement, const CellMemory& memory, double wait_seconds);
 
-  /// Call before each overwrite of a chunk. Waits while the side buffer is full; after `wait_seconds` without a free
-  /// slot it cancels the snapshot. False when `finishing()` said so during the wait: the chunk must not be overwritten.
+  /// Call before each overwrite of a chunk. Waits while the side buffer is full; when that has taken `wait_seconds` in
+  /// one bucket it cancels the snapshot: the gathers of all ranks wait for that bucket, and give up after a time. False
+  /// when `finishing()` said so during the wait: the chunk must not be overwritten.
   bool protect(std::int64_t chunk, const std::function<bool()>& finishing);
 
   /// Logs how long the update of `step` waited for the reader, if it did, and starts to count again.
@@ -31,10 +32,12 @@ class BeforeImages {
   const placement::Placement& placement_;
   const CellMemory& memory_;
   double wait_seconds_;
-  std::uint64_t step_ = 0;          // of the snapshot that `held_` describes; 0: none
-  std::vector<std::int64_t> held_;  // per slot: the chunk whose image it holds, or -1
-  double waited_seconds_ = 0;
-  std::size_t next_ = 0;  // slot to look at first
+  std::uint64_t step_ = 0;            // of the snapshot that `held_` describes; 0: none
+  std::vector<std::int64_t> held_;    // per slot: the chunk whose image it holds, or -1
+  double waited_seconds_ = 0;         // in this update
+  int bucket_ = -1;                   // of the chunk before; -1: none
+  double bucket_waited_seconds_ = 0;  // in this bucket
+  std::size_t next_ = 0;              // slot to look at first
 };
 
 }  // namespace ganymede::optimizer

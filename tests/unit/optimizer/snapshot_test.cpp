@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <thread>
 
@@ -170,6 +171,31 @@ TEST(Snapshot, UpdateWaitsForASlowReader) {
   reader.join();
   EXPECT_EQ(cell.committed(), 2u);
   EXPECT_EQ(cell.memory.control->snapshot.load(), sp::armed_word(1));
+}
+
+/// Each chunk alone would be in time; the peers wait for the whole bucket.
+TEST(Snapshot, IsCancelledWhenOneBucketWaitsForLong) {
+  config::Config config = Cell::small_config();
+  config.model.vocabulary = 10000;
+  Cell cell(config, 2);
+  EngineOptions options = cell.options();
+  options.side_wait_seconds = 0.1;
+  UpdateEngine engine(cell.placement, *adamw().table, cell.memory, options);
+  cell.decide({.snapshot_after = true});
+  Cell::finish(engine);
+  cell.decide();
+  std::atomic<bool> updated{false};
+  std::thread reader([&] {
+    for (auto& mark : cell.memory.read_marks) {
+      if (!updated) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      mark.store(1);
+    }
+  });
+  Cell::finish(engine);
+  updated = true;
+  reader.join();
+  EXPECT_EQ(cell.committed(), 2u);
+  EXPECT_EQ(cell.memory.control->snapshot.load(), sp::ended_word(1));
 }
 
 TEST(Snapshot, FinishingServerLeavesTheChunkAsItWas) {
