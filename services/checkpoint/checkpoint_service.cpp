@@ -65,14 +65,14 @@ void CheckpointService::restore_if_asked() {
   }
   auto began = Clock::now();
   at(Activity::restoring, "reads the checkpoint to start from");
+  auto progressed = [&] { at(Activity::restoring, "reads the checkpoint to start from"); };
   CheckpointView view =
-      open_checkpoint(settings_.load_from.empty() ? settings_.checkpoints : settings_.load_from, step);
+      open_checkpoint(settings_.load_from.empty() ? settings_.checkpoints : settings_.load_from, step, progressed);
   CellArrays arrays{context_.segment("master").span<float>("values"), context_.slots(), {}};
   for (const std::string& slot : context_.slots()) {
     arrays.state.push_back(context_.segment("state.0").span<float>(slot));
   }
-  restore(view, context_.placement(), arrays,
-          [&](std::uint64_t, std::uint64_t) { at(Activity::restoring, "reads the checkpoint to start from"); });
+  restore(view, context_.placement(), arrays, [&](std::uint64_t, std::uint64_t) { progressed(); });
   os::store_and_wake(control.restored, 1);
   log::info("restored step {} from {} in {}", step, view.folder(), human_seconds(seconds_since(began)));
 }
@@ -140,7 +140,10 @@ std::optional<PartRecord> CheckpointService::write_part(std::uint64_t step) {
   begun.slots = context_.slots();
   begun.slots.insert(begun.slots.begin(), master_slot);
   store().drop(step);  // left by a kill, or by an attempt that failed
-  PartWriter writer(store().incoming_folder(step), begun);
+  PartWriter writer(store().incoming_folder(step), begun, [&] {
+    at(Activity::writing, "writes a part to disk");
+    settings_.reached("piece written");
+  });
   bool whole = read_snapshot(cell_, step, plan_, writer, [&] {
     at(Activity::reading, "reads a snapshot");
     settings_.reached("value");

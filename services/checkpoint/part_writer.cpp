@@ -8,8 +8,11 @@
 
 namespace ganymede::checkpoint {
 
-PartWriter::PartWriter(std::string folder, PartRecord record)
-    : folder_(std::move(folder)), record_(std::move(record)), slots_(record_.slots.size()) {
+PartWriter::PartWriter(std::string folder, PartRecord record, Wrote wrote)
+    : folder_(std::move(folder)),
+      record_(std::move(record)),
+      environment_(paced_environment(std::move(wrote))),
+      slots_(record_.slots.size()) {
   std::error_code error;
   std::filesystem::remove_all(folder_, error);
   os::make_private_folder(folder_);
@@ -36,7 +39,9 @@ void PartWriter::add(const std::string& parameter, const std::vector<std::int64_
 void PartWriter::put(SlotFile& file, const std::string& key, std::string_view value) {
   if (file.writer && key <= file.last_key) close(file);
   if (!file.writer) {
-    file.writer = std::make_unique<rocksdb::SstFileWriter>(rocksdb::EnvOptions(), database_options());
+    rocksdb::Options options = database_options();
+    options.env = environment_.get();
+    file.writer = std::make_unique<rocksdb::SstFileWriter>(rocksdb::EnvOptions(), options);
     check(file.writer->Open(fmt::format("{}/{}.sst", folder_, opened_++)),
           fmt::format("A file of the checkpoint of step {} cannot be made", record_.step));
   }

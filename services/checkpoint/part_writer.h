@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "services/checkpoint/paced_files.h"
 #include "services/checkpoint/part_record.h"
 #include "services/checkpoint/value.h"
 
@@ -21,8 +22,9 @@ struct PartFiles {
 /// a key would not ascend. The folder is removed with the writer. Not thread-safe.
 class PartWriter {
  public:
-  /// Makes `folder` anew. `record` holds step, rank, job and slots.
-  PartWriter(std::string folder, PartRecord record);
+  /// Makes `folder` anew. `record` holds step, rank, job and slots. `wrote` hears of every piece that goes to disk
+  /// during add and finish.
+  PartWriter(std::string folder, PartRecord record, Wrote wrote);
   ~PartWriter();
   PartWriter(const PartWriter&) = delete;
   PartWriter& operator=(const PartWriter&) = delete;
@@ -47,6 +49,7 @@ class PartWriter {
 
   std::string folder_;
   PartRecord record_;
+  std::unique_ptr<rocksdb::Env> environment_;  // outlives the files
   std::vector<SlotFile> slots_;
   PartFiles files_;
   int opened_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "common/base/error.h"
 #include "services/checkpoint/value.h"
@@ -51,9 +52,11 @@ void check_fits(const CheckpointView& view, const placement::Placement& placemen
   }
 }
 
+using Copied = std::function<void(std::uint64_t bytes)>;
+
 /// Copies the elements [first, first + values.size()) of a parameter.
 void fill(CheckpointView& view, const std::string& slot, const std::string& parameter, std::int64_t first,
-          std::span<float> values) {
+          std::span<float> values, const Copied& copied) {
   std::int64_t next = first, end = first + static_cast<std::int64_t>(values.size());
   rocksdb::PinnableSlice bytes;
   for (const CheckpointView::Entry& entry : view.entries(slot, parameter)) {
@@ -66,6 +69,7 @@ void fill(CheckpointView& view, const std::string& slot, const std::string& para
     std::memcpy(values.data() + (next - first), data.data() + (next - entry.key.first) * sizeof(float),
                 static_cast<std::size_t>(count) * sizeof(float));
     next += count;
+    copied(static_cast<std::uint64_t>(count) * sizeof(float));
   }
   if (next != end) {
     fail_damaged(view, fmt::format("{}/{}", slot, parameter), fmt::format("no part holds its element {}", next));
@@ -82,15 +86,14 @@ void restore(CheckpointView& view, const placement::Placement& placement, const 
   for (const placement::OwnedRange& range : placement.owned) {
     total += static_cast<std::uint64_t>(range.count) * sizeof(float) * (1 + arrays.state.size());
   }
+  auto copied = [&](std::uint64_t bytes) { progress(done += bytes, total); };
   for (const placement::OwnedRange& range : placement.owned) {
     const std::string& name = placement.parameters[range.parameter].name;
     auto part = [&](std::span<float> values) { return values.subspan(range.shard_offset, range.count); };
-    fill(view, master_slot, name, range.first, part(arrays.master));
+    fill(view, master_slot, name, range.first, part(arrays.master), copied);
     for (std::size_t slot = 0; slot < arrays.state.size(); ++slot) {
-      fill(view, arrays.slots[slot], name, range.first, part(arrays.state[slot]));
+      fill(view, arrays.slots[slot], name, range.first, part(arrays.state[slot]), copied);
     }
-    done += static_cast<std::uint64_t>(range.count) * sizeof(float) * (1 + arrays.state.size());
-    progress(done, total);
   }
 }
 

@@ -18,7 +18,7 @@ struct CellArrays {
 
 /// Fills the ranges that this rank owns, whatever world wrote the checkpoint; gaps between parameters are left as they
 /// are. Throws Error when a value is missing or damaged (naming step, part, key and the way out), when a parameter has
-/// another shape, or when the checkpoint lacks a state slot.
+/// another shape, or when the checkpoint lacks a state slot. `progress` hears of every value.
 void restore(CheckpointView& view, const placement::Placement& placement, const CellArrays& arrays,
              const Progress& progress);
 

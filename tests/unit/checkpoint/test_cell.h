@@ -77,7 +77,9 @@ class TestCell : public service::Context {
   shm::Segment& segment(const std::string& name) override { return segments_.at(name); }
   std::unique_ptr<msg::Client> launcher_client() override { return nullptr; }
   bool finishing() const override { return finishing_; }
-  void at(std::uint64_t, std::uint64_t, const char*) override {}
+  void at(std::uint64_t, std::uint64_t, const char*) override {
+    ++control_.services[static_cast<int>(service::Kind::checkpoint)].progress;
+  }
   bool wait(const step_protocol::Word& word, const std::function<bool(std::uint64_t)>& ready,
             const std::function<bool()>& give_up, Deadline, const char*) override {
     while (!ready(word.load())) {
