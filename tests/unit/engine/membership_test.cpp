@@ -5,10 +5,12 @@
 #include <thread>
 
 #include "common/base/error.h"
+#include "common/msg/server.h"
 #include "common/os/futex.h"
 #include "services/worker/engine/job/attempt_end.h"
 #include "services/worker/engine/job/generation_watch.h"
 #include "services/worker/engine/job/step_reporter.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/engine/test_world.h"
 
 namespace ganymede::worker {
@@ -167,6 +169,62 @@ TEST(AttemptEnd, TellsWhatANewGenerationMends) {
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ExitCode::usage);
   }
+}
+
+/// A cell whose launcher takes reports only while it is not away.
+class ReportingCell : public TestCell {
+ public:
+  ReportingCell() : TestCell(tiny_config(), 0) {}
+  std::unique_ptr<msg::Client> launcher_client() override {
+    return std::make_unique<msg::Client>(endpoint_, "worker.0.1", job());
+  }
+  std::atomic<bool> away{true};
+  std::atomic<std::uint64_t> taken{0};  // step of the newest report
+
+ private:
+  msg::Message take(const msg::Message& request) {
+    if (away) throw msg::NoAnswer();
+    taken = request.as<fbs::StepReport>()->step();
+    return msg::ack(request);
+  }
+  test::TemporaryFolder folder_;
+  std::string endpoint_ = "ipc://" + folder_.path() + "/s";
+  msg::Server server_{endpoint_, [this](const std::string&, const msg::Message& request) { return take(request); }};
+};
+
+StepNews news_of(std::uint64_t step) {
+  StepNews news;
+  news.result.record.step = step;
+  news.result.record.loss_tokens = 1;
+  return news;
+}
+
+TEST(StepReporter, KeepsTheStepsWithinReachOfTheRecordsWhileTheLauncherIsAway) {
+  ReportingCell cell;
+  StepReporter reporter(cell);
+  reporter.send(news_of(1), 1, 60);  // step 2 may be decided: its record leaves that of step 1 whole
+  std::atomic<bool> ahead{false};
+  std::thread worker([&] {
+    reporter.send(news_of(2), 1, 60);
+    ahead = true;
+  });
+  std::this_thread::sleep_for(200ms);
+  EXPECT_FALSE(ahead) << "step 3 would overwrite the record of step 1";
+  EXPECT_EQ(cell.taken, 0u);
+  cell.away = false;
+  worker.join();
+  EXPECT_GE(cell.taken, 1u);
+  reporter.send(news_of(3), 0, 60);
+  EXPECT_EQ(cell.taken, 3u);
+}
+
+TEST(StepReporter, IsNotHeldUpForEver) {
+  ReportingCell cell;
+  StepReporter reporter(cell);
+  for (std::uint64_t step = 1; step <= 3; ++step) reporter.send(news_of(step), 0, 0.05);
+  cell.away = false;
+  reporter.send(news_of(4), 0, 60);
+  EXPECT_EQ(cell.taken, 4u);
 }
 
 TEST(StepReport, CarriesTheRecordAndWhatWasMeasured) {

@@ -133,6 +133,25 @@ TEST_F(StepLogTest, LostReportOfAStepIsMadeGoodFromItsRecord) {
   EXPECT_EQ(read_last_metrics(path_)->restarts, 3);  // the next launch counts on from here
 }
 
+TEST_F(StepLogTest, StepOfWhichNothingIsLeftHasALineThatSaysSo) {
+  {
+    StepLog log(path_, 0, 9, silent_);
+    take(log, {.step = 1, .skipped = true});
+    log.take_gap(2, {.generation = 4});
+    take(log, {.step = 3});
+    ASSERT_EQ(lines().size(), 3u);
+    EXPECT_EQ(lines()[1]["step"], 2);
+    EXPECT_EQ(lines()[1]["loss"], nullptr);
+    EXPECT_EQ(lines()[1]["lost"], true);
+    EXPECT_EQ(lines()[1]["skipped_steps"], 1);
+    log.take_gap(4, {});
+  }
+  StepLog log(path_, 4, 9, silent_);
+  EXPECT_EQ(log.last_step(), 4u);
+  take(log, {.step = 5});
+  EXPECT_EQ(lines().at(4)["skipped_steps"], 1) << "the count goes on over a gap";
+}
+
 TEST_F(StepLogTest, LossOfAStepIsKnownForTheCheckpointThatFollows) {
   StepLog log(path_, 0, 10, silent_);
   take(log, {.step = 1, .loss = 4});

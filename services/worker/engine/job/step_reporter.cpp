@@ -12,6 +12,7 @@ namespace ganymede::worker {
 namespace {
 
 constexpr std::size_t longest_queue = 1000;
+constexpr auto look_up_every = std::chrono::milliseconds(50);
 constexpr double answer_seconds = 5;
 constexpr double farewell_seconds = 10;
 
@@ -108,8 +109,8 @@ StepReporter::~StepReporter() {
   thread_.join();
 }
 
-void StepReporter::send(StepNews news) {
-  std::lock_guard lock(mutex_);
+void StepReporter::send(StepNews news, std::size_t may_wait, double seconds) {
+  std::unique_lock lock(mutex_);
   queue_.push_back(std::move(news));
   if (queue_.size() > longest_queue) {
     log::warn("the report of step {} is dropped: the launcher has not answered for long",
@@ -117,6 +118,8 @@ void StepReporter::send(StepNews news) {
     queue_.pop_front();
   }
   changed_.notify_all();
+  Deadline deadline = Deadline::after_seconds(seconds);
+  while (queue_.size() > may_wait && !deadline.passed() && !context_.finishing()) taken_.wait_for(lock, look_up_every);
 }
 
 void StepReporter::work() {
@@ -131,6 +134,7 @@ void StepReporter::work() {
     // The front may have been dropped meanwhile.
     if (delivered && !queue_.empty() && queue_.front().result.record.step == news.result.record.step)
       queue_.pop_front();
+    if (delivered) taken_.notify_all();
   }
 }
 

@@ -23,14 +23,18 @@ struct StepNews {
   double validation_loss = std::numeric_limits<double>::quiet_NaN();  // NaN: none
 };
 
-/// Sends reports to the launcher from a thread of its own, so that no step waits for it. At most 1,000 wait to be sent;
-/// then the oldest is dropped and logged.
+/// Sends reports to the launcher from a thread of its own, while the next step is computed. A cell keeps the records of
+/// the last two steps alone, so no worker gets further ahead of the launcher than that: whatever dies, metrics.jsonl
+/// can be completed from the records. A launcher that is away for longer holds up each step for a while only; at most
+/// 1,000 reports wait to be sent, then the oldest is dropped and logged.
 class StepReporter {
  public:
   explicit StepReporter(service::Context& context);
   /// Sends what is left (at most 10 s) and ends the thread.
   ~StepReporter();
-  void send(StepNews news);
+  /// Waits until the launcher has taken all reports but the last `may_wait`, this one included; at most `seconds`, and
+  /// not when the service must finish.
+  void send(StepNews news, std::size_t may_wait, double seconds);
 
  private:
   void work();
@@ -38,7 +42,7 @@ class StepReporter {
 
   service::Context& context_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable changed_, taken_;
   std::deque<StepNews> queue_;
   bool ending_ = false;
   Deadline last_chance_ = Deadline::after_seconds(0);
