@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "common/base/error.h"
 #include "common/msg/curve.h"
 #include "tests/support/fake_programs.h"
 #include "tests/support/network/nodes_run.h"
@@ -145,7 +146,7 @@ TEST_F(Launchers, ANodeThatCannotTakePartIsToldWhyInOneLine) {
     EXPECT_EQ(run_.wait_node(1), 2);
     std::string output = run_.output(1);
     EXPECT_THAT(output, HasSubstr(why));
-    std::filesystem::remove(run_.folder(0) + "/../output.1");
+    std::filesystem::remove(run_.output_file(1));
   };
   run_.nodes_option = run_.addresses() + ",127.0.0.3";
   refused({"--set", "parallel.ranks=6"}, "--nodes has to be the same on all");

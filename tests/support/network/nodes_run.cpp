@@ -60,6 +60,8 @@ std::string NodesRun::folder(int node) const {
   return node == 0 ? first_.folder() : fmt::format("{}/node.{}", first_.folder(), node);
 }
 
+std::string NodesRun::output_file(int node) const { return fmt::format("{}.output.{}", first_.folder(), node); }
+
 void NodesRun::start(const std::vector<std::string>& arguments) {
   for (int node = nodes_ - 1; node >= 0; --node) start_node(node, arguments);
 }
@@ -70,7 +72,7 @@ void NodesRun::start_node(int node, const std::vector<std::string>& arguments) {
       with({"--nodes", nodes_option.empty() ? addresses() : nodes_option, "--node", std::to_string(node)}, arguments);
   if (node == 0) return first_.start(all);
   os::Command command = first_.command(all);
-  command.output_file = fmt::format("{}/../output.{}", first_.folder(), node);
+  command.output_file = output_file(node);
   others_[static_cast<std::size_t>(node - 1)] = os::spawn(command);
 }
 
@@ -98,9 +100,7 @@ void NodesRun::signal(int node, int number) {
   os::send_signal(*others_[static_cast<std::size_t>(node - 1)], number);
 }
 
-std::string NodesRun::output(int node) const {
-  return node == 0 ? first_.output() : os::read_file(fmt::format("{}/../output.{}", first_.folder(), node));
-}
+std::string NodesRun::output(int node) const { return node == 0 ? first_.output() : os::read_file(output_file(node)); }
 
 void NodesRun::kill_everything() {
   for (auto& child : others_) {

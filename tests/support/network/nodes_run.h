@@ -39,6 +39,7 @@ class NodesRun {
   const TrainingRun& first() const { return first_; }
   /// The run directory of a node.
   std::string folder(int node) const;
+  std::string output_file(int node) const;  // of a node other than 0
   /// Kills all nodes' keepers, and with them everything.
   void kill_everything();
 
