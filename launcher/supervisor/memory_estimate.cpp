@@ -6,7 +6,7 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/model_spec/model_spec.h"
-#include "common/plan/plan.h"
+#include "common/plan/pool.h"
 #include "common/shm/layouts.h"
 
 namespace ganymede::launcher {
@@ -88,8 +88,8 @@ HostBudget estimate_memory(const config::Config& config, const service::Job& job
       for (const auto& layout : layouts) budget.rows.push_back({layout.name, 0});
     for (std::size_t i = 0; i < layouts.size(); ++i)
       budget.rows[i].bytes_per_cell = std::max(budget.rows[i].bytes_per_cell, layouts[i].size);
-    for (auto kind : {plan::PlanKind::train, plan::PlanKind::validate})
-      pool = std::max(pool, static_cast<std::uint64_t>(plan::build(config, placement, kind).pool_bytes));
+    if (!plan::pool_is_published(config))  // else it is a segment
+      pool = std::max(pool, static_cast<std::uint64_t>(plan::pool_bytes(config, placement)));
   }
   budget.rows.push_back({"worker process", worker_base + pool + static_cast<std::uint64_t>(worker_scratch(config))});
   budget.rows.push_back({"optimizer process", optimizer_base});
