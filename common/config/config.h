@@ -14,7 +14,8 @@ enum class Schedule { constant, cosine };
 enum class Router { sigmoid };
 enum class ReplicaState { replicated, sharded };
 enum class ParameterWire { fp32, bf16, fp8 };
-enum class GradientWire { fp32_all_to_all };
+enum class GradientWire : std::uint8_t { fp32_reduce_scatter, fp32_all_to_all, bf16_all_to_all };
+enum class CollectiveBackend { automatic, shm, gloo };
 
 struct Run {
   std::string name = "run";
@@ -113,6 +114,10 @@ struct Wire {
   GradientWire expert_gradients = GradientWire::fp32_all_to_all;
 };
 
+struct Collectives {
+  CollectiveBackend backend = CollectiveBackend::automatic;  // automatic: shm inside a node, gloo between nodes
+};
+
 struct Checkpoint {
   std::int64_t every_steps = 0;  // 0: at the end only
   int keep_last = 2;
@@ -158,6 +163,7 @@ struct Config {
   Recompute recompute = Recompute::full;
   Offload offload;
   Wire wire;
+  Collectives collectives;
   Checkpoint checkpoint;
   Validation validation;
   Sample sample;

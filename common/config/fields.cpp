@@ -21,7 +21,9 @@ Choice choice(Enum& member, std::vector<std::string> names) {
 }
 
 Choice format(Dtype& member) { return choice(member, {"fp32", "bf16"}); }
-Choice gradients(GradientWire& member) { return choice(member, {"fp32_all_to_all"}); }
+Choice gradients(GradientWire& member) {
+  return choice(member, {"fp32_reduce_scatter", "fp32_all_to_all", "bf16_all_to_all"});
+}
 
 std::vector<Field> run_fields(Config& c) {
   return {
@@ -121,7 +123,10 @@ std::vector<Field> compute_fields(Config& c) {
       {"wire.expert_gather", choice(c.wire.expert_gather, {"fp32", "bf16", "fp8"}), any,
        "the same of experts: that of compute.dtype, or fp8 (E4M3 in blocks of 128) with either"},
       {"wire.dense_gradients", gradients(c.wire.dense_gradients), any, "how gradients of dense parameters are summed"},
-      {"wire.expert_gradients", gradients(c.wire.expert_gradients), any, "how gradients of experts are summed"},
+      {"wire.expert_gradients", gradients(c.wire.expert_gradients), any,
+       "the same of experts; all_to_all: in rank order at the receiver, reduce_scatter: first inside each node"},
+      {"collectives.backend", choice(c.collectives.backend, {"auto", "shm", "gloo"}), any,
+       "auto: shared memory inside a node, gloo between nodes"},
   };
 }
 

@@ -40,4 +40,10 @@ Record& Record::set(std::string_view key, const std::vector<std::pair<std::strin
   return raw(key, fmt::format("{{{}}}", fmt::join(items, ", ")));
 }
 
+Record& Record::set(std::string_view key, const std::vector<Record>& values) {
+  std::string json;
+  for (const Record& value : values) json += (json.empty() ? "" : ", ") + value.json();
+  return raw(key, "[" + json + "]");
+}
+
 }  // namespace ganymede::metrics

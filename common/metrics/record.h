@@ -24,6 +24,8 @@ class Record {
   Record& set(std::string_view key, const std::vector<double>& values);
   /// An object of numbers, for example milliseconds by lane.
   Record& set(std::string_view key, const std::vector<std::pair<std::string, double>>& values);
+  /// An array of objects.
+  Record& set(std::string_view key, const std::vector<Record>& values);
   /// The object on one line, without a line end.
   std::string json() const { return "{" + body_ + "}"; }
 

@@ -21,6 +21,7 @@ Builder::Builder(const config::Config& config, const placement::Placement& place
     : config(config),
       placement(placement),
       layers(config.model.layers),
+      choices_(choices_of(config)),
       live_(placement.buckets.size()),
       buckets_(static_cast<std::size_t>(layers) + 2) {
   for (std::size_t i = 0; i < placement.buckets.size(); ++i) {
@@ -80,9 +81,7 @@ void Builder::gather_bucket(int b, int layer) {
   }
   if (shared) {
     operation.wire = wire::name(form.wire());
-    operation.bytes = form.shard_bytes() * (placement.sharded_state ? placement.replicas - 1 : 0) +
-                      (form.byte_of(bucket.slice.back()) - form.byte_of(bucket.slice.front())) *
-                          static_cast<std::int64_t>(bucket.group.size() - 1);
+    operation.bytes = gather_traffic(config, placement, bucket, choices_).all();
   }
   if (shared && encoded) {
     int exchange = new_buffer(BufferKind::exchange, "encoded " + bucket.name, form.bytes(), b, layer, -1);
@@ -112,10 +111,9 @@ void Builder::release(int layer) {
 int Builder::replica_reduce(int b, int layer) {
   const placement::Bucket& bucket = placement.buckets[b];
   std::int64_t own = bucket.slice[placement.replica + 1] - bucket.slice[placement.replica];
-  std::int64_t back = placement.sharded_state ? 0 : own * (placement.replicas - 1);
   Operation operation{.kind = OperationKind::replica_reduce, .lane = Lane::reduce, .bucket = b, .layer = layer};
   operation.wire = "fp32";
-  operation.bytes = (bucket.range_elements() - own + back) * 4;
+  operation.bytes = replica_traffic(config, placement, bucket).all();
   int exchange =
       new_buffer(BufferKind::exchange, "replicas " + bucket.name, own * placement.replicas * 4, b, layer, -1);
   operation.takes.push_back(exchange);
@@ -129,13 +127,15 @@ int Builder::reduce_bucket(int b, int layer) {
   const placement::Bucket& bucket = placement.buckets[b];
   Operation operation{.kind = OperationKind::reduce, .lane = Lane::reduce, .bucket = b, .layer = layer};
   operation.after.push_back(live_[b].written);
-  if (auto members = static_cast<std::int64_t>(bucket.group.size()); members > 1) {
-    operation.wire = "fp32";
-    operation.bytes = (bucket.elements - bucket.range_elements()) * 4;
-    int exchange = new_buffer(BufferKind::exchange, "exchange " + bucket.name, bucket.range_elements() * members * 4, b,
-                              layer, -1);
-    operation.takes.push_back(exchange);
-    give_back_later(exchange);
+  if (bucket.group.size() > 1) {
+    config::GradientWire format = gradient_wire(config, bucket.kind);
+    operation.wire = name(format);
+    operation.bytes = reduce_traffic(config, placement, bucket, choices_).all();
+    if (format == config::GradientWire::bf16_all_to_all) {
+      int rounded = new_buffer(BufferKind::exchange, "bf16 " + bucket.name, bucket.elements * 2, b, layer, -1);
+      operation.takes.push_back(rounded);
+      give_back_later(rounded);
+    }
   }
   if (!in_place(bucket)) {
     operation.uses.push_back(live_[b].gradients);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/plan/plan.h"
+#include "common/plan/traffic.h"
 #include "common/wire/bucket_form.h"
 
 /// The growing plan: operations in order, and the buffers that are alive at its end.
@@ -58,6 +59,7 @@ class Builder {
   /// Buffers of transfers that run beside computation. Whatever stands behind a free in the list waits for it, so these
   /// are not freed by the transfer itself, but by the next release, behind the computation that runs beside it.
   std::vector<int> spent_;
+  const TrafficChoices choices_;
   std::vector<wire::BucketForm> forms_;  // of each bucket's parameters
   std::vector<Live> live_;
   std::vector<std::vector<int>> buckets_;  // by layer + 1

@@ -88,8 +88,9 @@ struct StepPlan {
 
 enum class PlanKind { train, validate };
 
-/// Whether a rank holds the bucket whole (a shard group of one, state not sharded over replicas): then its gradients are written to the segment `gradients` in place, and its
-/// parameters are read from the segment `working`, unless they are fp8 there, without a buffer or a copy.
+/// Whether a rank holds the bucket whole (a shard group of one, state not sharded over replicas): then its gradients
+/// are written to the segment `gradients` in place, and its parameters are read from the segment `working`, unless they
+/// are fp8 there, without a buffer or a copy.
 bool in_place(const placement::Bucket& bucket);
 
 /// Layers whose saved inputs lie in the arena: the first ceil(offload.fraction · layers).

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/error.h"
+#include "common/collectives/traffic_forms.h"
 #include "common/plan/plan.h"
 #include "common/wire/bucket_form.h"
 
@@ -11,29 +12,16 @@ namespace {
 
 using model_spec::BucketKind;
 
-/// The members of a bucket's group, seen from this rank's node.
-struct Neighbours {
-  std::vector<int> here;     // members of this node: indices in the group, ascending
-  std::vector<int> foreign;  // all others
-  std::vector<int> turn;     // by member: its place among the members of its own node
-  int nodes = 0;             // that have members
-  int place = 0;             // of this rank among `here`
+/// Where the members of a bucket's group live, seen from this rank.
+collectives::NodeMap map_of(const config::Config& config, const placement::Bucket& bucket) {
+  std::vector<int> nodes;
+  for (int rank : bucket.group) nodes.push_back(node_of(config, rank));
+  return {nodes, static_cast<int>(bucket.group.size()), bucket.index_in_group};
+}
 
-  Neighbours(const config::Config& config, const placement::Bucket& bucket) {
-    int mine = node_of(config, bucket.group[bucket.index_in_group]), last = -1;
-    for (int i = 0; i < static_cast<int>(bucket.group.size()); ++i) {
-      int node = node_of(config, bucket.group[i]);
-      turn.push_back(node == last ? turn.back() + 1 : 0);  // ranks of a node are consecutive
-      nodes += node == last ? 0 : 1;
-      last = node;
-      (node == mine ? here : foreign).push_back(i);
-    }
-    place = turn[bucket.index_in_group];
-  }
-
-  /// Whether this rank stands in its node for a member of any node: brings its shard in, or sums for it.
-  bool stands_for(int member) const { return turn[member] % static_cast<int>(here.size()) == place; }
-};
+Moved moved(const collectives::SentBytes& sent) {
+  return {static_cast<std::int64_t>(sent.inside_node), static_cast<std::int64_t>(sent.between_nodes)};
+}
 
 config::ParameterWire gather_wire(const placement::Bucket& bucket, const TrafficChoices& choices) {
   return bucket.kind == BucketKind::experts ? choices.expert_gather : choices.dense_gather;
@@ -72,19 +60,16 @@ void add(std::vector<TrafficLine>& lines, BucketKind kind, const std::string& op
 
 }  // namespace
 
+config::GradientWire gradient_wire(const config::Config& config, model_spec::BucketKind kind) {
+  return kind == BucketKind::experts ? config.wire.expert_gradients : config.wire.dense_gradients;
+}
+
 TrafficChoices choices_of(const config::Config& config) {
-  auto exchange = [](config::GradientWire wire) {
-    switch (wire) {
-      case config::GradientWire::fp32_all_to_all:
-        return GradientExchange::fp32_all_to_all;
-    }
-    impossible(__FILE__, __LINE__, "unknown format of gradients");
-  };
   TrafficChoices choices;
   choices.dense_gather = config.wire.dense_gather;
   choices.expert_gather = config.wire.expert_gather;
-  choices.dense_gradients = exchange(config.wire.dense_gradients);
-  choices.expert_gradients = exchange(config.wire.expert_gradients);
+  choices.dense_gradients = config.wire.dense_gradients;
+  choices.expert_gradients = config.wire.expert_gradients;
   return choices;
 }
 
@@ -116,45 +101,28 @@ Moved pass_on_traffic(const config::Config& config, const placement::Placement& 
 Moved gather_traffic(const config::Config& config, const placement::Placement& placement,
                      const placement::Bucket& bucket, const TrafficChoices& choices) {
   if (in_place(bucket)) return {};
-  Neighbours around(config, bucket);
   wire::BucketForm form(bucket, placement.parameters, gather_wire(bucket, choices));
-  std::int64_t mine = form.byte_of(bucket.slice.back()) - form.byte_of(bucket.slice.front());
-  auto peers = static_cast<std::int64_t>(around.here.size()) - 1;
-  Moved moved = {mine * peers, mine * static_cast<std::int64_t>(around.foreign.size())};
-  if (choices.once_a_node) {
-    moved = regather_in_node_traffic(config, placement, bucket, choices);
-    moved.between = mine * (around.nodes - 1);
-  }
-  moved += pass_on_traffic(config, placement, form);
-  return moved;
+  Moved all = pass_on_traffic(config, placement, form);
+  all += moved(collectives::all_gather_bytes(map_of(config, bucket), form.cut()));
+  return all;
 }
 
 Moved regather_in_node_traffic(const config::Config& config, const placement::Placement& placement,
                                const placement::Bucket& bucket, const TrafficChoices& choices) {
   if (in_place(bucket)) return {};
-  Neighbours around(config, bucket);
   wire::BucketForm form(bucket, placement.parameters, gather_wire(bucket, choices));
-  std::size_t held = 0;  // what this rank gives to its node: its own shard and those that it brings in
-  for (std::size_t member = 0; member < bucket.group.size(); ++member) {
-    if (around.stands_for(static_cast<int>(member))) held += form.cut()[member + 1] - form.cut()[member];
-  }
-  return {static_cast<std::int64_t>(held * (around.here.size() - 1)), 0};
+  return {moved(collectives::all_gather_bytes(map_of(config, bucket), form.cut())).inside, 0};
 }
 
 Moved reduce_traffic(const config::Config& config, const placement::Placement&, const placement::Bucket& bucket,
                      const TrafficChoices& choices) {
   if (in_place(bucket)) return {};
-  Neighbours around(config, bucket);
+  collectives::NodeMap map = map_of(config, bucket);
   GradientExchange exchange = gradient_exchange(bucket, choices);
-  std::int64_t element = exchange == GradientExchange::bf16_all_to_all ? 2 : 4;
-  auto bytes = [&](int member) { return (bucket.cut[member + 1] - bucket.cut[member]) * element; };
-  Moved moved;
-  for (int member : around.here) moved.inside += member == bucket.index_in_group ? 0 : bytes(member);
-  for (int member : around.foreign) {
-    bool sums_for_it = exchange != GradientExchange::fp32_reduce_scatter || around.stands_for(member);
-    (sums_for_it ? moved.between : moved.inside) += bytes(member);
-  }
-  return moved;
+  if (exchange == GradientExchange::fp32_reduce_scatter)
+    return moved(collectives::reduce_scatter_bytes(map, bucket.cut));
+  std::size_t element = exchange == GradientExchange::bf16_all_to_all ? 2 : 4;
+  return moved(collectives::all_to_all_sum_bytes(map, bucket.cut, element));
 }
 
 Moved replica_traffic(const config::Config& config, const placement::Placement& placement,

@@ -8,11 +8,12 @@
 #include "common/placement/placement.h"
 
 /// The closed form of what a rank sends in one step, inside its node and between nodes: from the placement alone, by
-/// which the counters of a run are held. GB are 1e9 bytes.
+/// which the counters of a run are held. Gathers, and reductions by reduce_scatter, cross once for each node. GB are
+/// 1e9 bytes.
 namespace ganymede::plan {
 
 /// How gradients of a bucket become the sum that its owner holds.
-enum class GradientExchange : std::uint8_t { fp32_reduce_scatter, fp32_all_to_all, bf16_all_to_all };
+using GradientExchange = config::GradientWire;
 
 /// Over which ranks a dense bucket is gathered again for backward.
 enum class Reshard : std::uint8_t { world, node };
@@ -23,12 +24,13 @@ struct TrafficChoices {
   config::ParameterWire expert_gather = config::ParameterWire::fp32;
   GradientExchange dense_gradients = GradientExchange::fp32_all_to_all;
   GradientExchange expert_gradients = GradientExchange::fp32_all_to_all;
-  /// Gathers cross between nodes once for each node, and are shared inside it; else once for each rank.
-  bool once_a_node = false;
   Reshard dense_reshard = Reshard::world;
   bool reuse_embedding = true;  // the embedding is not gathered again for backward
   bool keep_last = true;        // nor are the last layer and the head, whose backward follows their forward
 };
+
+/// How gradients of a kind of bucket are summed.
+config::GradientWire gradient_wire(const config::Config& config, model_spec::BucketKind kind);
 
 /// Those of a configuration.
 TrafficChoices choices_of(const config::Config& config);

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "common/model_spec/model_spec.h"
+#include "common/plan/pool.h"
+#include "common/shm/exchange_layout.h"
 #include "common/step_protocol/control_block.h"
 #include "common/wire/bucket_form.h"
 
@@ -92,10 +94,12 @@ Layout side_layout(const config::Config& config, const placement::Placement& pla
 
 std::vector<Layout> cell_layouts(const config::Config& config, const placement::Placement& placement,
                                  const std::vector<std::string>& slots) {
-  return {control_layout(config, placement), master_layout(placement),
-          working_layout(config, placement), state_layout(placement, slots, 0),
-          gradients_layout(placement),       arena_layout(config, placement),
-          batches_layout(config, placement), side_layout(config, placement, slots)};
+  std::vector<Layout> layouts = {control_layout(config, placement), master_layout(placement),
+                                 working_layout(config, placement), state_layout(placement, slots, 0),
+                                 gradients_layout(placement),       arena_layout(config, placement),
+                                 batches_layout(config, placement), side_layout(config, placement, slots)};
+  if (plan::pool_is_published(config)) layouts.push_back(exchange_layout(plan::pool_bytes(config, placement)));
+  return layouts;
 }
 
 int validation_rows(const config::Config& config) {

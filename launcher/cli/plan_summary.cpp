@@ -96,7 +96,6 @@ std::string between_nodes(const PlanReport& report) {
   };
   plan::TrafficChoices choices = report.choices;
   line("as this plan moves it", choices);
-  choices.once_a_node = true;
   choices.dense_gradients = GradientExchange::fp32_reduce_scatter;
   line("dense buckets cross once a node", choices);
   choices.keep_last = false;

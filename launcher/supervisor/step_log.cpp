@@ -25,6 +25,19 @@ Named named(const flatbuffers::Vector<flatbuffers::Offset<fbs::LaneTime>>& times
   return result;
 }
 
+std::vector<metrics::Record> traffic(const flatbuffers::Vector<flatbuffers::Offset<fbs::TrafficLine>>& lines) {
+  std::vector<metrics::Record> records;
+  for (const fbs::TrafficLine* line : lines) {
+    records.emplace_back()
+        .set("bucket", line->bucket()->string_view())
+        .set("operation", line->operation()->string_view())
+        .set("wire", line->wire()->string_view())
+        .set("bytes_inside_node", line->inside())
+        .set("bytes_between_nodes", line->between());
+  }
+  return records;
+}
+
 Named named(const flatbuffers::Vector<flatbuffers::Offset<fbs::Named>>& values) {
   Named result;
   for (const auto* value : values) result.emplace_back(value->name()->str(), value->value());
@@ -123,6 +136,7 @@ void StepLog::write(const fbs::StepReport& report, const StepSurroundings& aroun
       .set("imbalance", report.imbalance())
       .set("memory", memory)
       .set("bytes_moved", named(*report.bytes_moved()))
+      .set("traffic", traffic(*report.traffic()))
       .set("restarts", earlier_restarts_ + around.restarts)
       .set("skipped", report.skipped())
       .set("skipped_steps", skipped_steps_)

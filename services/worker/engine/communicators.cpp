@@ -10,11 +10,20 @@ namespace {
 
 using collectives::Communicator;
 
-std::uint64_t sent(const Communicator* communicator) {
-  std::uint64_t bytes = 0;
-  if (communicator == nullptr) return 0;
-  for (const collectives::Traffic& traffic : communicator->traffic()) bytes += traffic.bytes_sent;
-  return bytes;
+TrafficLine& line_of(TrafficLines& lines, const std::string& operation, const collectives::Cargo& cargo) {
+  for (TrafficLine& line : lines) {
+    if (line.operation == operation && line.cargo.bucket == cargo.bucket && line.cargo.wire == cargo.wire) return line;
+  }
+  return lines.emplace_back(TrafficLine{operation, cargo});
+}
+
+void add(TrafficLines& lines, const std::string& operation, const Communicator* communicator) {
+  if (communicator == nullptr) return;
+  for (const collectives::Traffic& traffic : communicator->traffic()) {
+    TrafficLine& line = line_of(lines, operation, traffic.cargo);
+    line.inside += traffic.inside_node();
+    line.between += traffic.between_nodes;
+  }
 }
 
 /// The ranks that share this rank's expert buckets, if they are several and not the whole shard group.
@@ -72,10 +81,25 @@ void Communicators::abort() {
   }
 }
 
-Communicators::Moved Communicators::moved() const {
-  return {sent(gather_.get()) + sent(expert_gather_.get()) + sent(replica_gather_.get()),
-          sent(reduce_.get()) + sent(expert_reduce_.get()), sent(replica_reduce_.get()), sent(exchange_.get()),
-          sent(control_.get())};
+TrafficLines Communicators::traffic() const {
+  TrafficLines lines;
+  for (const auto* one : {&gather_, &expert_gather_, &replica_gather_}) add(lines, "gather", one->get());
+  for (const auto* one : {&reduce_, &expert_reduce_}) add(lines, "reduce", one->get());
+  add(lines, "replica_reduce", replica_reduce_.get());
+  add(lines, "dispatch", exchange_.get());
+  add(lines, "control", control_.get());
+  return lines;
+}
+
+TrafficLines since(const TrafficLines& now, const TrafficLines& before) {
+  TrafficLines added;
+  TrafficLines earlier = before;
+  for (const TrafficLine& line : now) {
+    const TrafficLine& known = line_of(earlier, line.operation, line.cargo);
+    TrafficLine more{line.operation, line.cargo, line.inside - known.inside, line.between - known.between};
+    if (more.inside + more.between > 0) added.push_back(more);
+  }
+  return added;
 }
 
 }  // namespace ganymede::worker

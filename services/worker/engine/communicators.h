@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/collectives/collectives.h"
@@ -11,6 +12,16 @@
 namespace ganymede::worker {
 
 using MakeCommunicator = std::function<std::unique_ptr<collectives::Communicator>(const collectives::Group&)>;
+
+struct TrafficLine {
+  std::string operation;
+  collectives::Cargo cargo;
+  std::uint64_t inside = 0, between = 0;  // bytes to ranks of this node, and to ranks of other nodes
+};
+using TrafficLines = std::vector<TrafficLine>;
+
+/// What was added since `before`; lines without a byte are left out.
+TrafficLines since(const TrafficLines& now, const TrafficLines& before);
 
 class Communicators {
  public:
@@ -30,15 +41,9 @@ class Communicators {
   /// Ends all waits. Thread-safe.
   void abort();
 
-  struct Moved {
-    // Bytes that left this rank so far.
-    std::uint64_t gather = 0, reduce = 0, replica_reduce = 0, dispatch = 0, control = 0;
-    Moved since(const Moved& before) const {
-      return {gather - before.gather, reduce - before.reduce, replica_reduce - before.replica_reduce,
-              dispatch - before.dispatch, control - before.control};
-    }
-  };
-  Moved moved() const;
+  /// Bytes that left this rank so far, by operation ("gather", "reduce", "replica_reduce", "dispatch", "control"), kind
+  /// of bucket and wire format; each line once.
+  TrafficLines traffic() const;
 
  private:
   std::size_t shard_group_;

@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/os/files.h"
 #include "common/plan/cost/measured.h"
+#include "common/plan/pool.h"
 #include "common/plan/timeline.h"
 #include "services/worker/engine/compute_operations.h"
 #include "services/worker/engine/pool.h"
@@ -47,6 +48,11 @@ double imbalance(const model_spec::ModelSpec& spec, std::span<const std::int64_t
   return worst;
 }
 
+Pool pool_of(service::Context& context) {
+  if (plan::pool_is_published(context.config())) return Pool(context.segment("exchange").span<std::byte>("pool"));
+  return Pool(plan::pool_bytes(context.config(), context.placement()));
+}
+
 }  // namespace
 
 struct Engine::State {
@@ -58,7 +64,7 @@ struct Engine::State {
         optimizer_hash(optimizer_hash),
         train_plan(plan::build(config, placement, plan::PlanKind::train)),
         validate_plan(plan::build(config, placement, plan::PlanKind::validate)),
-        pool(std::max(train_plan.pool_bytes, validate_plan.pool_bytes)),
+        pool(pool_of(context)),
         surroundings(context, config.launch.collective_timeout_seconds),
         rotary(spec, config.data.seq_len),
         exchange(make_exchange(communicators.exchange(), surroundings)),

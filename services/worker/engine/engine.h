@@ -16,7 +16,7 @@ struct StepResult {
   std::array<LaneUse, plan::lane_count> lanes{};
   std::array<double, wait_kinds> waits_ms{};
   double exposed_communication_ms = 0;  // something was transferred and nothing was computed
-  double imbalance = 0;  // max over layers of (most tokens of an expert / mean); 0 without experts
+  double imbalance = 0;                 // max over layers of (most tokens of an expert / mean); 0 without experts
   std::int64_t predicted_peak = 0, measured_peak = 0, pool_bytes = 0, arena_bytes = 0;  // bytes
 };
 

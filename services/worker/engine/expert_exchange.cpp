@@ -20,7 +20,8 @@ std::vector<std::int64_t> GroupExchange::counts(const std::vector<std::int64_t>&
   std::vector<std::int64_t> received(send_counts.size());
   std::vector<std::size_t> offsets = boundaries(std::vector<std::int64_t>(send_counts.size(), 1), sizeof(std::int64_t));
   surroundings_.wait(communicator_.all_to_all(std::as_bytes(std::span(send_counts)), offsets,
-                                              std::as_writable_bytes(std::span(received)), offsets));
+                                              std::as_writable_bytes(std::span(received)), offsets,
+                                              {"experts", "counts"}));
   return received;
 }
 
@@ -31,7 +32,10 @@ at::Tensor GroupExchange::rows(const at::Tensor& rows, const std::vector<std::in
   auto row_bytes = static_cast<std::size_t>(rows.size(1) * rows.element_size());
   surroundings_.wait(communicator_.all_to_all(
       {static_cast<const std::byte*>(rows.data_ptr()), rows.nbytes()}, boundaries(send_counts, row_bytes),
-      {static_cast<std::byte*>(received.data_ptr()), received.nbytes()}, boundaries(receive_counts, row_bytes)));
+      {static_cast<std::byte*>(received.data_ptr()), received.nbytes()}, boundaries(receive_counts, row_bytes),
+      {"experts", rows.scalar_type() == at::kBFloat16 ? "bf16"
+                  : rows.scalar_type() == at::kFloat  ? "fp32"
+                                                      : "indices"}));
   return received;
 }
 

@@ -24,6 +24,10 @@ Pool::Pool(std::int64_t bytes) : bytes_(bytes) {
   ::madvise(mapping_, mapped_, MADV_HUGEPAGE);  // only a hint: without huge pages it is slower, not wrong
 }
 
-Pool::~Pool() { ::munmap(mapping_, mapped_); }
+Pool::Pool(std::span<std::byte> memory) : bytes_(static_cast<std::int64_t>(memory.size())), data_(memory.data()) {}
+
+Pool::~Pool() {
+  if (mapping_ != nullptr) ::munmap(mapping_, mapped_);
+}
 
 }  // namespace ganymede::worker

@@ -4,8 +4,15 @@
 #include <cstring>
 
 #include "common/base/error.h"
+#include "common/plan/traffic.h"
+#include "common/wire/bf16.h"
 
 namespace ganymede::worker {
+namespace {
+
+collectives::Cargo cargo(const placement::Bucket& bucket, const char* wire) { return {plan::name(bucket.kind), wire}; }
+
+}  // namespace
 
 using plan::BufferKind;
 using plan::Operation;
@@ -42,7 +49,8 @@ void TransferOperations::gather(const Operation& operation) {
     const std::vector<std::size_t>& cut = form.cut();
     if (bench_.placement.sharded_state) mine = gather_range(bucket, form, mine, all);
     if (bucket.group.size() > 1) {
-      bench_.surroundings.wait(bench_.communicators.gather(bucket).all_gather(mine, {all, cut.back()}, cut));
+      bench_.surroundings.wait(bench_.communicators.gather(bucket).all_gather(mine, {all, cut.back()}, cut,
+                                                                              cargo(bucket, wire::name(form.wire()))));
     }
   }
   if (encoded) decode(operation, form, whole);
@@ -54,7 +62,8 @@ std::span<std::byte> TransferOperations::gather_range(const placement::Bucket& b
   std::int64_t begin = form.byte_of(bucket.slice.front());
   for (std::int64_t at : bucket.slice) offsets.push_back(static_cast<std::size_t>(form.byte_of(at) - begin));
   std::span<std::byte> range{whole + begin, offsets.back()};
-  bench_.surroundings.wait(bench_.communicators.replica_gather().all_gather(slice, range, offsets));
+  bench_.surroundings.wait(
+      bench_.communicators.replica_gather().all_gather(slice, range, offsets, cargo(bucket, wire::name(form.wire()))));
   return range;
 }
 
@@ -84,18 +93,25 @@ void sum_in_order(std::span<const float> parts, std::span<float> sum) {
 void TransferOperations::reduce(const Operation& operation) {
   const placement::Bucket& bucket = bench_.placement.buckets[operation.bucket];
   if (bucket.group.size() == 1) return;
-  std::vector<std::size_t> send, receive;
-  auto range_bytes = static_cast<std::size_t>(bucket.range_elements()) * sizeof(float);
-  for (std::size_t i = 0; i < bucket.cut.size(); ++i) {
-    send.push_back(static_cast<std::size_t>(bucket.cut[i]) * sizeof(float));
-    receive.push_back(i * range_bytes);
-  }
-  const std::byte* whole = place(find_buffer(plan_, operation, BufferKind::gradients, operation.bucket, -1));
-  std::byte* parts = place(find_buffer(plan_, operation, BufferKind::exchange, operation.bucket, -1));
-  bench_.surroundings.wait(
-      bench_.communicators.reduce(bucket).all_to_all({whole, send.back()}, send, {parts, receive.back()}, receive));
+  std::byte* whole = place(find_buffer(plan_, operation, BufferKind::gradients, operation.bucket, -1));
+  std::span<const float> values{reinterpret_cast<const float*>(whole), static_cast<std::size_t>(bucket.elements)};
   std::span<float> sum = range_gradients(operation);
-  sum_in_order({reinterpret_cast<const float*>(parts), sum.size() * bucket.group.size()}, sum);
+  collectives::Communicator& group = bench_.communicators.reduce(bucket);
+  switch (plan::gradient_wire(bench_.config, bucket.kind)) {
+    case config::GradientWire::fp32_reduce_scatter:
+      return bench_.surroundings.wait(group.reduce_scatter(values, bucket.cut, sum, cargo(bucket, "fp32")));
+    case config::GradientWire::fp32_all_to_all:
+      return bench_.surroundings.wait(group.all_to_all_sum(std::as_bytes(values), collectives::Element::fp32,
+                                                           bucket.cut, sum, cargo(bucket, "fp32")));
+    case config::GradientWire::bf16_all_to_all: {
+      auto* rounded = reinterpret_cast<std::uint16_t*>(
+          place(find_buffer(plan_, operation, BufferKind::exchange, operation.bucket, -1)));
+      wire::encode_bf16(values, rounded);
+      std::span<const std::uint16_t> sent{rounded, values.size()};
+      return bench_.surroundings.wait(group.all_to_all_sum(std::as_bytes(sent), collectives::Element::bf16, bucket.cut,
+                                                           sum, cargo(bucket, "bf16")));
+    }
+  }
 }
 
 /// Where the sum over the shard group lies until it is that over all replicas: in the segment, or, when the segment has
@@ -123,13 +139,15 @@ void TransferOperations::replica_reduce(const Operation& operation) {
   std::span<float> range = range_gradients(operation);
   std::byte* received = place(find_buffer(plan_, operation, BufferKind::exchange, operation.bucket, -1));
   collectives::Communicator& replicas = bench_.communicators.replica_reduce();
-  bench_.surroundings.wait(replicas.all_to_all(std::as_bytes(range), slices, {received, parts.back()}, parts));
+  bench_.surroundings.wait(
+      replicas.all_to_all(std::as_bytes(range), slices, {received, parts.back()}, parts, cargo(bucket, "fp32")));
   bool sharded = bench_.placement.sharded_state;
   std::span<float> sum = sharded ? bench_.cell.gradients.subspan(static_cast<std::size_t>(bucket.shard_offset), count)
                                  : range.subspan(first, count);
   sum_in_order({reinterpret_cast<const float*>(received), count * static_cast<std::size_t>(replicas.size())}, sum);
   if (sharded) return;
-  bench_.surroundings.wait(replicas.all_gather(std::as_bytes(sum), std::as_writable_bytes(range), slices));
+  bench_.surroundings.wait(
+      replicas.all_gather(std::as_bytes(sum), std::as_writable_bytes(range), slices, cargo(bucket, "fp32")));
 }
 
 void TransferOperations::copy_to_arena(const Operation& operation) {

@@ -24,8 +24,9 @@ std::uint64_t sum(const List* list, Read read) {
 std::uint64_t of(const fbs::StepReport& report) {
   auto lane = [](const auto* item) { return sum(item->lane()); };
   auto named = [](const auto* item) { return sum(item->name()); };
+  auto line = [](const auto* item) { return sum(item->bucket()) + sum(item->operation()) + sum(item->wire()); };
   return sum(report.lanes(), lane) + sum(report.waits(), lane) + sum(report.bytes_moved(), named) +
-         sum(report.memory(), named) + report.step();
+         sum(report.memory(), named) + sum(report.traffic(), line) + report.step();
 }
 
 std::uint64_t of(const fbs::Status& status) {
@@ -74,7 +75,11 @@ Message step_report() {
     };
     auto first = lanes(), second = lanes();
     auto third = named(), fourth = named();
+    auto line =
+        fbs::CreateTrafficLine(b, b.CreateString("dense"), b.CreateString("gather"), b.CreateString("bf16"), 8, 9);
+    auto traffic = b.CreateVector(&line, 1);
     fbs::StepReportBuilder report(b);
+    report.add_traffic(traffic);
     report.add_step(9);
     report.add_lanes(first);
     report.add_waits(second);

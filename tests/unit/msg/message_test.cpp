@@ -106,7 +106,9 @@ TEST(Message, AListThatRefersToItselfOverAndOverIsBoundedWork) {
   auto list = builder.CreateVector(lanes);
   auto waits = builder.CreateVector(std::vector<flatbuffers::Offset<fbs::LaneTime>>());
   auto named = builder.CreateVector(std::vector<flatbuffers::Offset<fbs::Named>>());
+  auto traffic = builder.CreateVector(std::vector<flatbuffers::Offset<fbs::TrafficLine>>());
   fbs::StepReportBuilder report(builder);
+  report.add_traffic(traffic);
   report.add_lanes(list);
   report.add_waits(waits);
   report.add_bytes_moved(named);

@@ -32,7 +32,6 @@ TEST(Traffic, OfTheReferenceJobIsWhatWasPublished) {
   config::Config config = reference();
   placement::Placement placement = placement::build(config, 0);
   TrafficChoices choices = choices_of(config);
-  choices.once_a_node = true;
   choices.keep_last = false;
   choices.reuse_embedding = true;
   choices.dense_gradients = GradientExchange::fp32_reduce_scatter;
@@ -52,7 +51,6 @@ TEST(Traffic, OfTheReferenceJobIsWhatWasPublished) {
 TEST(Traffic, OfTheReferenceJobIsAlikeOnEveryRank) {
   config::Config config = reference();
   TrafficChoices choices = choices_of(config);
-  choices.once_a_node = true;
   choices.dense_gradients = GradientExchange::fp32_reduce_scatter;
   Between first = between(config, placement::build(config, 0), choices);
   for (int rank : {1, 191, 383}) {
@@ -83,10 +81,8 @@ class EveryWorld : public testing::TestWithParam<World> {
   std::vector<placement::Placement> placements_;
 };
 
-/// Without the composition of transports a plan's operations send every byte to every member themselves.
 TEST_P(EveryWorld, ClosedFormIsTheSumOverThePlansOperations) {
   TrafficChoices choices = choices_of(config_);
-  choices.once_a_node = false;
   for (const placement::Placement& placement : placements_) {
     StepPlan plan = build(config_, placement, PlanKind::train);
     std::int64_t gathered = 0, reduced = 0;
@@ -100,33 +96,9 @@ TEST_P(EveryWorld, ClosedFormIsTheSumOverThePlansOperations) {
   }
 }
 
-/// Counted message by message: who sends which shard to whom.
-TEST_P(EveryWorld, FlatGathersAndReductionsAreTheirMessages) {
-  TrafficChoices choices = choices_of(config_);
-  choices.once_a_node = false;
-  for (const placement::Placement& placement : placements_) {
-    for (const placement::Bucket& bucket : placement.buckets) {
-      Moved gathered, reduced;
-      for (std::size_t i = 0; i < bucket.group.size(); ++i) {
-        if (bucket.group[i] == placement.rank) continue;
-        bool here = node(bucket.group[i]) == node(placement.rank);
-        (here ? gathered.inside : gathered.between) += bucket.shard_elements() * 4;
-        (here ? reduced.inside : reduced.between) += (bucket.cut[i + 1] - bucket.cut[i]) * 4;
-      }
-      Moved gather = gather_traffic(config_, placement, bucket, choices);
-      Moved reduce = reduce_traffic(config_, placement, bucket, choices);
-      EXPECT_EQ(gather.inside, gathered.inside) << bucket.name;
-      EXPECT_EQ(gather.between, gathered.between) << bucket.name;
-      EXPECT_EQ(reduce.inside, reduced.inside) << bucket.name;
-      EXPECT_EQ(reduce.between, reduced.between) << bucket.name;
-    }
-  }
-}
-
 /// Of all ranks together: a shard crosses once into each other node that has members, and reaches every member.
 TEST_P(EveryWorld, ComposedTransfersCrossOnceForEachNodeAndReachEveryone) {
   TrafficChoices choices = choices_of(config_);
-  choices.once_a_node = true;
   choices.dense_gradients = choices.expert_gradients = GradientExchange::fp32_reduce_scatter;
   std::map<std::string, Moved> gathered, reduced, local;
   std::map<std::string, std::int64_t> crossing, delivered, regathered;

@@ -34,7 +34,24 @@ TEST(Layouts, OfACellHaveDistinctNamesAndAlikeHashesInEveryProcess) {
     EXPECT_EQ(layouts[i].hash(), again[i].hash());
   }
   EXPECT_EQ(names, (std::set<std::string>{"control", "master", "working", "state.0", "gradients", "arena", "batches",
-                                          "side"}));
+                                          "side", "exchange"}));
+}
+
+TEST(Layouts, APoolThatNobodyReadsIsNoSegment) {
+  auto published = [](const config::Config& config) {
+    auto layouts = cell_layouts(config, placement::build(config, 0), slots);
+    return std::any_of(layouts.begin(), layouts.end(), [](const Layout& layout) { return layout.name == "exchange"; });
+  };
+  config::Config config = two_ranks();
+  EXPECT_TRUE(published(config));
+  config.topology.ranks_per_node = 1;
+  EXPECT_FALSE(published(config));
+  config.topology.ranks_per_node = 0;
+  config.collectives.backend = config::CollectiveBackend::gloo;
+  EXPECT_FALSE(published(config));
+  config.collectives.backend = config::CollectiveBackend::automatic;
+  config.parallel.ranks = 1;
+  EXPECT_FALSE(published(config));
 }
 
 TEST(Layouts, ControlHoldsTheBlockAndOneWordABucket) {

@@ -26,6 +26,9 @@ msg::Message message(const Report& report) {
     auto waits = builder.CreateVector(std::vector{fbs::CreateLaneTimeDirect(builder, "data", 0.5)});
     auto bytes = builder.CreateVector(std::vector{fbs::CreateNamedDirect(builder, "all_gather", 1e6)});
     auto memory = builder.CreateVector(std::vector{fbs::CreateNamedDirect(builder, "pool", 4096)});
+    auto moved = fbs::CreateTrafficLine(builder, builder.CreateString("experts"), builder.CreateString("gather"),
+                                        builder.CreateString("fp8"), 1000, 200);
+    auto traffic = builder.CreateVector(&moved, 1);
     fbs::StepReportBuilder body(builder);
     body.add_step(report.step);
     body.add_loss(report.loss);
@@ -39,6 +42,7 @@ msg::Message message(const Report& report) {
     body.add_lanes(lanes);
     body.add_waits(waits);
     body.add_bytes_moved(bytes);
+    body.add_traffic(traffic);
     body.add_memory(memory);
     body.add_flops(1e9);
     body.add_peak_flops(1e11);
@@ -75,6 +79,10 @@ TEST_F(StepLogTest, WritesEveryKeyThatScriptsReadFor) {
   EXPECT_EQ(line["lanes"]["compute"], 7.5);
   EXPECT_EQ(line["waits"]["data"], 0.5);
   EXPECT_EQ(line["bytes_moved"]["all_gather"], 1e6);
+  nlohmann::json traffic = {{"bucket", "experts"}, {"operation", "gather"}, {"wire", "fp8"}};
+  traffic["bytes_inside_node"] = 1000;
+  traffic["bytes_between_nodes"] = 200;
+  EXPECT_EQ(line["traffic"], nlohmann::json::array({traffic}));
   EXPECT_EQ(line["memory"]["host_used"], 1);
   EXPECT_EQ(line["validation_loss"], 2.25);
   EXPECT_NEAR(line["mfu"].get<double>(), 0.1, 1e-12);

@@ -5,12 +5,10 @@
 
 #include "common/base/error.h"
 #include "common/base/log.h"
-#include "common/collectives/gloo/gloo_backend.h"
-#include "common/collectives/single.h"
 #include "common/service/run_directory.h"
 #include "services/worker/engine/job/attempt_end.h"
+#include "services/worker/engine/job/communicator_factory.h"
 #include "services/worker/engine/job/generation_watch.h"
-#include "services/worker/engine/job/launcher_store.h"
 #include "services/worker/engine/job/membership.h"
 #include "services/worker/engine/job/step_reporter.h"
 #include "services/worker/engine/process_settings.h"
@@ -21,13 +19,6 @@ namespace {
 constexpr double start_seconds = 3600;    // loading a checkpoint, and waiting for all ranks, may take long
 constexpr double formation_seconds = 60;  // all members have loaded their state: what takes longer is a fault
 constexpr double notice_seconds = 60;     // for the launcher to kill a silent peer whose time is up, and see its end
-
-MakeCommunicator backend(service::Context& context, std::uint64_t generation) {
-  auto store = std::make_shared<LauncherStore>(context, generation);
-  return [store, interface = service::read_job().interface](const collectives::Group& group) {
-    return group.ranks.size() == 1 ? collectives::make_single(group) : collectives::make_gloo(group, store, interface);
-  };
-}
 
 class Driver {
  public:
@@ -61,7 +52,7 @@ class Driver {
   double flops_;           // of a token
   double peak_flops_ = 0;  // a second, of the whole world
   std::optional<StepReporter> reporter_;
-  Communicators::Moved moved_;  // up to the end of the step before
+  TrafficLines traffic_;  // up to the end of the step before
 };
 
 void Driver::run() {
@@ -99,8 +90,9 @@ struct Unguard {
 void Driver::attempt(std::uint64_t generation, AttemptEnd& end) {
   double timeout = config_.launch.collective_timeout_seconds;
   context_.at(0, 0, "forming communicators");
+  CommunicatorFactory factory(context_, generation);
   Communicators communicators(context_.placement(), std::min(timeout, formation_seconds),
-                              backend(context_, generation));
+                              [&factory](const collectives::Group& group) { return factory.make(group); });
   Unguard unguard_communicators{end};
   end.guard(&communicators, nullptr);
   context_.at(0, 0, "exchange of a generation");
@@ -108,7 +100,7 @@ void Driver::attempt(std::uint64_t generation, AttemptEnd& end) {
   Engine engine(context_, communicators, generation, optimizer_hash_);
   Unguard unguard_engine{end};
   end.guard(&communicators, &engine);
-  moved_ = communicators.moved();
+  traffic_ = communicators.traffic();
   steps(engine, communicators, generation, first);
   std::uint64_t last = block_.decided_step.load(std::memory_order_acquire);
   context_.at(0, 0, "waiting for the last update everywhere");
@@ -136,9 +128,9 @@ void Driver::after_step(Engine& engine, Communicators& communicators, std::uint6
   std::uint64_t step = result.record.step;
   StepNews news;
   news.generation = generation;
-  news.moved = communicators.moved().since(moved_);
+  news.traffic = since(communicators.traffic(), traffic_);
   if (validation_due(step)) news.validation_loss = engine.validate(step);
-  moved_ = communicators.moved();
+  traffic_ = communicators.traffic();
   if (!reporter_) return;
   news.arena_moved = 2 * static_cast<std::uint64_t>(result.arena_bytes);
   news.flops = flops_ * static_cast<double>(result.tokens);

@@ -49,12 +49,26 @@ Pairs wait_times(const StepResult& result) {
 }
 
 Pairs bytes_moved(const StepNews& news) {
-  return {{"gather", static_cast<double>(news.moved.gather)},
-          {"reduce", static_cast<double>(news.moved.reduce)},
-          {"replica_reduce", static_cast<double>(news.moved.replica_reduce)},
-          {"dispatch", static_cast<double>(news.moved.dispatch)},
-          {"control", static_cast<double>(news.moved.control)},
-          {"arena", static_cast<double>(news.arena_moved)}};
+  Pairs pairs;
+  for (const char* operation : {"gather", "reduce", "replica_reduce", "dispatch", "control"}) {
+    double bytes = 0;
+    for (const TrafficLine& line : news.traffic) {
+      if (line.operation == operation) bytes += static_cast<double>(line.inside + line.between);
+    }
+    pairs.emplace_back(operation, bytes);
+  }
+  pairs.emplace_back("arena", static_cast<double>(news.arena_moved));
+  return pairs;
+}
+
+auto traffic_of(flatbuffers::FlatBufferBuilder& builder, const TrafficLines& lines) {
+  std::vector<flatbuffers::Offset<fbs::TrafficLine>> made;
+  for (const TrafficLine& line : lines) {
+    auto bucket = builder.CreateString(line.cargo.bucket), operation = builder.CreateString(line.operation);
+    auto wire = builder.CreateString(line.cargo.wire);
+    made.push_back(fbs::CreateTrafficLine(builder, bucket, operation, wire, line.inside, line.between));
+  }
+  return builder.CreateVector(made);
 }
 
 Pairs memory(const StepResult& result) {
@@ -72,6 +86,7 @@ msg::Message::BodyOffset step_report(flatbuffers::FlatBufferBuilder& builder, co
   auto waits = times(builder, wait_times(result));
   auto moved = named(builder, bytes_moved(news));
   auto used = named(builder, memory(result));
+  auto traffic = traffic_of(builder, news.traffic);
   fbs::StepReportBuilder report(builder);
   report.add_step(record.step);
   report.add_loss(record.loss_sum / static_cast<double>(record.loss_tokens));
@@ -87,6 +102,7 @@ msg::Message::BodyOffset step_report(flatbuffers::FlatBufferBuilder& builder, co
   report.add_waits(waits);
   report.add_bytes_moved(moved);
   report.add_memory(used);
+  report.add_traffic(traffic);
   report.add_predicted_peak(static_cast<std::uint64_t>(result.predicted_peak));
   report.add_measured_peak(static_cast<std::uint64_t>(result.measured_peak));
   report.add_generation(news.generation);

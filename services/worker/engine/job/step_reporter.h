@@ -17,7 +17,7 @@ namespace ganymede::worker {
 struct StepNews {
   StepResult result;  // of a step that this process did not compute itself only `record` and `tokens` are set
   std::uint64_t generation = 0;
-  Communicators::Moved moved;  // in this step
+  TrafficLines traffic;  // in this step
   std::uint64_t arena_moved = 0;
   double flops = 0, peak_flops = 0;                                   // of the step and of the whole world
   double validation_loss = std::numeric_limits<double>::quiet_NaN();  // NaN: none
