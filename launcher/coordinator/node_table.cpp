@@ -10,7 +10,7 @@ namespace {
 
 // Seconds of silence; nodes report several times a second.
 constexpr double seat_is_kept = 5;
-constexpr double given_up_after = 10;  // at the end of a run
+constexpr double given_up_after = 5;  // at the end of a run
 
 }  // namespace
 

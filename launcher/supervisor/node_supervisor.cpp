@@ -65,7 +65,8 @@ Outcome NodeSupervisor::run() {
   parts_.io.run();
   parts_.signals.ignore();
   tell();
-  link_->flush(Deadline::after_seconds(farewell_seconds));
+  bool heard = now_seconds() - heard_ < farewell_seconds;  // else nobody is there to be told
+  if (heard) link_->flush(Deadline::after_seconds(farewell_seconds));
   link_.reset();
   return outcome_;
 }

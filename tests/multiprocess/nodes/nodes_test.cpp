@@ -69,7 +69,7 @@ TEST_F(RealNodes, ANodeWhoseCableIsOutForLongEndsTheRunOnBothSides) {
   TestNetwork network(2);
   NodesRun run(2, two_nodes({"run.steps=100000", "launch.node_timeout_seconds=4"}), &network);
   run.start();
-  run.first().wait_for_step(3);
+  run.first().wait_for_step(3, 150);
   network.connect(1, false);
   EXPECT_THAT(run.wait(), ElementsAre(75, 75));
   EXPECT_THAT(run.output(0), HasSubstr("The launcher of node 1 (10.77.0.2) has not answered"));
@@ -81,7 +81,7 @@ TEST_F(RealNodes, ACableThatIsOutForAMomentChangesNothing) {
   TestNetwork network(2);
   NodesRun run(2, two_nodes(), &network);
   run.start();
-  run.first().wait_for_step(5);
+  run.first().wait_for_step(5, 150);
   network.connect(1, false);
   std::this_thread::sleep_for(std::chrono::seconds(1));
   network.connect(1, true);
@@ -92,7 +92,7 @@ TEST_F(RealNodes, ACableThatIsOutForAMomentChangesNothing) {
 TEST(Nodes, AKilledWorkerOfAnotherNodeComesBack) {
   NodesRun run(2, two_nodes());
   run.start();
-  run.first().wait_for_step(5);
+  run.first().wait_for_step(5, 150);
   ::kill(run.first().pid_of("worker", 1), SIGKILL);
   EXPECT_THAT(run.wait(), ElementsAre(0, 0)) << run.output(0) << run.output(1);
   EXPECT_THAT(run.output(1), HasSubstr("it is started again"));
@@ -105,7 +105,7 @@ class KilledLauncher : public testing::TestWithParam<int> {};
 TEST_P(KilledLauncher, IsReplacedAndTheRunGoesOnFromMemory) {
   NodesRun run(2, two_nodes());
   run.start();
-  run.first().wait_for_step(5);
+  run.first().wait_for_step(5, 150);
   auto launchers = run.first().status()["launchers"];
   ASSERT_EQ(launchers.size(), 2u);
   ::kill(launchers[static_cast<std::size_t>(GetParam())]["pid"].get<int>(), SIGKILL);
@@ -124,7 +124,7 @@ class Interrupted : public testing::TestWithParam<int> {};
 TEST_P(Interrupted, StopsAllNodesAndGoesOnLater) {
   NodesRun run(2, two_nodes());
   run.start();
-  run.first().wait_for_step(5);
+  run.first().wait_for_step(5, 150);
   run.signal(GetParam(), SIGINT);
   EXPECT_THAT(run.wait(), Each(75)) << run.output(0) << run.output(1);
   expect_nothing_left(run);

@@ -33,7 +33,8 @@ std::string network_obstacle() {
     std::string name = fmt::format("gmtry{}", getpid());
     auto made = run("ip netns add " + name);
     auto entered = made.exit_code == 0 ? run("ip netns exec " + name + " true") : made;
-    auto paired = entered.exit_code == 0 ? run("ip -n " + name + " link add a type veth peer name b") : entered;
+    auto paired =
+        entered.exit_code == 0 ? run("ip -n " + name + " link add name left type veth peer name right") : entered;
     run("ip netns del " + name);
     return paired.exit_code == 0 ? std::string() : "network namespaces are not allowed here: " + paired.output;
   }();
@@ -46,15 +47,15 @@ TestNetwork::TestNetwork(int nodes) : nodes_(nodes) {
   try {
     must("ip netns add " + bridge(prefix_));
     std::string at_bridge = "ip -n " + bridge(prefix_) + " ";
-    must(at_bridge + "link add bridge0 type bridge");
+    must(at_bridge + "link add name bridge0 type bridge");
     must(at_bridge + "link set bridge0 up");
     for (int node = 0; node < nodes; ++node) {
       std::string port = fmt::format("port{}", node), at_node = "ip -n " + name(node) + " ";
       must("ip netns add " + name(node));
-      must(at_bridge + "link add " + port + " type veth peer name eth0 netns " + name(node));
-      must(at_bridge + "link set " + port + " master bridge0 up");
+      must(at_bridge + "link add name " + port + " type veth peer name eth0 netns " + name(node));
+      must(at_bridge + "link set " + port + " master bridge0 mtu 9000 up");
       must(at_node + "address add " + address(node) + "/24 dev eth0");
-      must(at_node + "link set eth0 up");
+      must(at_node + "link set eth0 mtu 9000 up");
       must(at_node + "link set lo up");
     }
   } catch (...) {
