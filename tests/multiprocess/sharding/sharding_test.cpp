@@ -35,7 +35,7 @@ std::vector<std::string> settings(const World& world) {
 
 std::unique_ptr<TrainingRun> trained(const World& world) {
   auto run = std::make_unique<TrainingRun>(settings(world));
-  if (int code = run->train(); code != 0) fail("The run ended with {}:\n{}", code, run->output());
+  if (int code = run->train({}, 180); code != 0) fail("The run ended with {}:\n{}", code, run->output());
   return run;
 }
 
