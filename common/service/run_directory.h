@@ -9,7 +9,7 @@
 namespace ganymede::service {
 
 constexpr const char* config_file = "config.toml";  // the effective configuration
-constexpr const char* job_file = "job.json";        // {"job", "slots", "plugin", "plugin_hash", "load_from", "interface"}
+constexpr const char* job_file = "job.json";  // {"job", "slots", "plugin", "plugin_hash", "load_from", "interface"}
 constexpr const char* metrics_file = "metrics.jsonl";
 constexpr const char* lock_file = "ipc/run.lock";  // held by the keeper while the run lives
 constexpr const char* launcher_socket = "ipc/launcher.sock";
@@ -24,7 +24,7 @@ struct Job {
   std::vector<std::string> slots;  // state slots of the optimizer
   std::string plugin;              // path of the plugin's copy in the run directory
   std::uint64_t plugin_hash = 0;
-  std::string load_from;  // checkpoint folder that holds load_step; empty: this run's own
+  std::string load_from;         // checkpoint folder that holds load_step; empty: this run's own
   std::string interface = "lo";  // network interface between the nodes of the run
 };
 /// Of the current folder. Both throw Error naming the file; a write leaves the old or the new content.

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "common/base/error.h"
+#include "common/cell/layouts.h"
 #include "common/os/futex.h"
-#include "common/shm/layouts.h"
 
 namespace ganymede::service {
 namespace {

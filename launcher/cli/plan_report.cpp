@@ -3,9 +3,9 @@
 #include <filesystem>
 
 #include "common/base/error.h"
+#include "common/cell/layouts.h"
 #include "common/plan/cost/measured.h"
 #include "common/plan/simulated/executor.h"
-#include "common/shm/layouts.h"
 #include "launcher/cli/plan_slots.h"
 
 namespace ganymede::cli {

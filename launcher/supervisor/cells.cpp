@@ -6,8 +6,8 @@
 #include <limits>
 #include <set>
 
+#include "common/cell/layouts.h"
 #include "common/os/futex.h"
-#include "common/shm/layouts.h"
 
 namespace ganymede::launcher {
 namespace {

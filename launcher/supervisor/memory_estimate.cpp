@@ -5,9 +5,9 @@
 
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/cell/layouts.h"
 #include "common/model_spec/model_spec.h"
 #include "common/plan/pool.h"
-#include "common/shm/layouts.h"
 
 namespace ganymede::launcher {
 namespace {

@@ -39,7 +39,7 @@ LiveCell CheckpointService::live_cell() {
   cell.control = context_.control().block;
   cell.master = context_.segment("master").span<float>("values");
   shm::Segment& state = context_.segment("state.0");
-  for (const std::string& slot : context_.slots()) cell.state.push_back(state.span<float>(slot));
+  for (const std::string& slot : context_.slots()) cell.state.emplace_back(state.span<float>(slot));
   shm::Segment& side = context_.segment("side");
   cell.read_marks = side.span<Word>("read_marks");
   cell.image_flags = side.span<Word>("image_flags");

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "common/cell/layouts.h"
 #include "common/placement/placement.h"
-#include "common/shm/layouts.h"
 
 namespace ganymede::worker {
 namespace {

@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "common/base/error.h"
+#include "common/cell/exchange_layout.h"
 #include "common/collectives/shm/keeper_memory.h"
-#include "common/shm/exchange_layout.h"
 #include "launcher/keeper/segment_server.h"
 #include "tests/conformance/collectives/world.h"
 

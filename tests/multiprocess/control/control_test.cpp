@@ -52,7 +52,7 @@ TEST_F(Control, SegmentsNameEveryTensor) {
   auto answer = ctl({"segments", "--json"});
   ASSERT_EQ(answer.exit_code, 0) << answer.output;
   auto segments = nlohmann::json::parse(answer.output);
-  EXPECT_EQ(segments.size(), 16u);
+  EXPECT_EQ(segments.size(), 18u);
   bool found = false;
   for (const auto& segment : segments) found = found || segment["name"] == "rank.1/master";
   EXPECT_TRUE(found);

@@ -12,8 +12,8 @@
 
 #include "common/base/error.h"
 #include "common/base/hash.h"
+#include "common/cell/layouts.h"
 #include "common/os/fd.h"
-#include "common/shm/layouts.h"
 #include "common/step_protocol/snapshot_machine.h"
 #include "services/checkpoint/checkpoint_service.h"
 
@@ -178,13 +178,13 @@ class TestLauncher {
 /// All cells of a world with their checkpoint services, driven by hand.
 struct TestWorld {
   TestWorld(
-      config::Config config, const std::string& checkpoints, Reached reached = [](std::string_view) {})
+      const config::Config& config, const std::string& checkpoints, const Reached& reached = [](std::string_view) {})
       : launcher(config.parallel.ranks) {
     for (int rank = 0; rank < config.parallel.ranks; ++rank) {
       cells.push_back(std::make_unique<TestCell>(config, rank));
       reports.push_back(std::make_unique<TestLauncher::Rank>(launcher, rank));
     }
-    start(checkpoints, std::move(reached));
+    start(checkpoints, reached);
   }
   /// New service processes on the same segments.
   void start(const std::string& checkpoints, const Reached& reached) {

@@ -68,7 +68,10 @@ TEST_F(BadRecipe, ValueOutOfRangeSaysTheRange) {
       {"compute.dtype = \"fp16\"",
        "recipe.toml:1: key 'compute.dtype' is \"fp16\", but has to be one of \"fp32\", \"bf16\"; did you mean "
        "\"fp32\"?"},
-      {"recompute = \"none\"", "recipe.toml:1: key 'recompute' is \"none\", but has to be one of \"full\"."},
+      {"recompute = \"some\"",
+       "recipe.toml:1: key 'recompute' is \"some\", but has to be one of \"full\", \"selective\", \"none\"; did you "
+       "mean "
+       "\"none\"?"},
       {"data.path = \"a\\u0000b\"", "recipe.toml:1: key 'data.path' has a zero byte in its text."},
   };
   for (const auto& c : cases) EXPECT_EQ(error_of(c.text), c.error) << c.text;

@@ -52,6 +52,12 @@ TEST_F(CrossCheck, KeysThatDoNotGoTogetherAreNamed) {
        "recipe.toml:1: key 'optimizer.name' is \"../x\", which is not a name: no '/', no '.' at its start, not empty."},
       {"model.vocabulary = 100",
        "recipe.toml:1: key 'model.vocabulary' is 100, but the tokenizer \"bytes\" has 256 tokens."},
+  };
+  for (const auto& c : cases) EXPECT_EQ(error_of(c.text), c.error) << c.text;
+}
+
+TEST_F(CrossCheck, FormatsAndTokenizersThatDoNotFitAreNamed) {
+  const Case cases[] = {
       {"compute.dtype = \"bf16\"",
        "recipe.toml: key 'wire.dense_gather' is \"fp32\", but compute.dtype is \"bf16\"; they have to be the same."},
       {"compute.dtype = \"bf16\"\nwire.dense_gather = \"bf16\"",

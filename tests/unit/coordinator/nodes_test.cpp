@@ -162,7 +162,8 @@ TEST(NodeMessages, SurviveTheWay) {
   EXPECT_EQ(back.failure, "broken");
   EXPECT_EQ(back.exit_code, 75);
 
-  NodeWishes wishes{.generation = 4, .phase = Phase::killing, .leaving = true, .exit_code = 2, .text = "x", .restarts = {}};
+  NodeWishes wishes{
+      .generation = 4, .phase = Phase::killing, .leaving = true, .exit_code = 2, .text = "x", .restarts = {}};
   wishes.restarts = {{service::Kind::worker, 3, 99}};
   auto order = msg::Message::build(1, 1, [&](auto& builder) { return pack(builder, wishes); });
   NodeWishes heard = unpack(*order.as<fbs::NodeOrders>());

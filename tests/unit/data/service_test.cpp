@@ -6,8 +6,8 @@
 #include <map>
 #include <thread>
 
+#include "common/cell/layouts.h"
 #include "common/os/futex.h"
-#include "common/shm/layouts.h"
 #include "services/data/serving.h"
 #include "tests/unit/data/workspace.h"
 

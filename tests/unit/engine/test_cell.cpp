@@ -9,9 +9,9 @@
 
 #include "common/base/error.h"
 #include "common/base/random.h"
+#include "common/cell/layouts.h"
 #include "common/os/fd.h"
 #include "common/os/futex.h"
-#include "common/shm/layouts.h"
 #include "common/wire/bf16.h"
 #include "common/wire/bucket_form.h"
 

@@ -14,10 +14,10 @@
 
 #include "common/base/error.h"
 #include "common/base/hash.h"
+#include "common/cell/layouts.h"
 #include "common/os/fd.h"
 #include "common/os/futex.h"
 #include "common/service/run_directory.h"
-#include "common/shm/layouts.h"
 #include "services/optimizer/plugin_folder.h"
 #include "tests/unit/optimizer/cell.h"
 

@@ -291,21 +291,5 @@ TEST(Placement, ARankThatOwnsNothingHasAChunkWithoutElements) {
   EXPECT_GT(without_elements, 0);
 }
 
-TEST(Placement, RowsOfAStepAreSharedInRankOrder) {
-  config::Config config = config_of(3, 1);
-  config.data.rows_per_step = 12;
-  for (int rank = 0; rank < 3; rank++) {
-    EXPECT_EQ(rows_of(config, rank).first, 4 * rank);
-    EXPECT_EQ(rows_of(config, rank).count, 4);
-  }
-  config.data.rows_per_step = 7;
-  try {
-    rows_of(config, 0);
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("nearest that can is 6"));
-  }
-}
-
 }  // namespace
 }  // namespace ganymede::placement

@@ -288,17 +288,5 @@ TEST(StepPlan, OverlappingPlacesAreFound) {
   EXPECT_DEATH(check(plan), "overlap while both are alive");
 }
 
-TEST(StepPlan, ComputeAndWireOfDifferentTypesAreRefused) {
-  config::Config config = small(1, 1, 2, 0);
-  config.compute.dtype = config::Dtype::bf16;
-  try {
-    train(config);
-    FAIL() << "not refused";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ExitCode::usage);
-    EXPECT_NE(std::string(e.what()).find("wire.dense_gather"), std::string::npos);
-  }
-}
-
 }  // namespace
 }  // namespace ganymede::plan

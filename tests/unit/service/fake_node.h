@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/cell/layouts.h"
 #include "common/config/config.h"
 #include "common/msg/server.h"
 #include "common/os/files.h"
@@ -19,7 +20,6 @@
 #include "common/service/run_directory.h"
 #include "common/service/service.h"
 #include "common/shm/keeper_client.h"
-#include "common/shm/layouts.h"
 #include "launcher/keeper/segment_server.h"
 
 namespace ganymede::service {

@@ -9,7 +9,7 @@ FENCES = {
     "toml++": (("toml++/", "toml.hpp"), ("common/config/",)),
     "SentencePiece": (("sentencepiece",), ("services/data/",)),
     "dlopen": (("dlfcn.h",), ("services/optimizer/",)),
-    "Highway": (("hwy/",), ("services/optimizer/", "services/worker/")),
+    "Highway": (("hwy/",), ("services/optimizer/", "services/worker/", "common/wire/", "common/collectives/", "tests/")),
     "Boost": (("boost/",), ("launcher/",)),
     "CUDA": (("cuda", "nccl"), ()),
 }

@@ -1,10 +1,10 @@
 #include "services/worker/engine/job/communicator_factory.h"
 
 #include "common/base/error.h"
+#include "common/cell/exchange_layout.h"
 #include "common/collectives/shm/keeper_memory.h"
 #include "common/plan/pool.h"
 #include "common/service/run_directory.h"
-#include "common/shm/exchange_layout.h"
 #include "services/worker/engine/job/launcher_store.h"
 
 namespace ganymede::worker {

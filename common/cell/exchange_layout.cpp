@@ -1,4 +1,4 @@
-#include "common/shm/exchange_layout.h"
+#include "common/cell/exchange_layout.h"
 
 namespace ganymede::shm {
 

@@ -1,10 +1,10 @@
-#include "common/shm/layouts.h"
+#include "common/cell/layouts.h"
 
 #include <algorithm>
 
+#include "common/cell/exchange_layout.h"
 #include "common/model_spec/model_spec.h"
 #include "common/plan/pool.h"
-#include "common/shm/exchange_layout.h"
 #include "common/step_protocol/control_block.h"
 #include "common/wire/bucket_form.h"
 

@@ -1,4 +1,4 @@
-#include "common/shm/layouts.h"
+#include "common/cell/layouts.h"
 
 #include <gtest/gtest.h>
 
