@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "common/base/error.h"
 #include "common/base/text.h"
@@ -16,11 +18,29 @@ namespace {
 
 constexpr double sample_seconds = 600;
 
+std::string key_of(const std::string& setting) { return setting.substr(0, setting.find('=')); }
+
+/// What the user set: without the steps, which the command names itself, and without the paths that `ganymede train`
+/// has made absolute and put behind the user's own.
+std::string settings_of_the_user(const std::vector<std::string>& settings) {
+  std::map<std::string, int> given;
+  for (const auto& setting : settings) ++given[key_of(setting)];
+  const std::set<std::string> paths = {"data.path", "data.sources", "data.tokenizer", "optimizer.plugin_folder"};
+  std::set<std::string> shown;
+  std::string text;
+  for (const auto& setting : settings) {
+    std::string key = key_of(setting);
+    if (paths.contains(key) && (given[key] == 1 || !shown.insert(key).second)) continue;
+    if (key != "run.steps") text += " --set " + shell_word(setting);
+  }
+  return text;
+}
+
 std::string go_on_command(const Options& options, const std::string& ganymede, std::int64_t steps) {
   std::string nodes;
   for (const auto& node : options.nodes) nodes += (nodes.empty() ? " --node 0 --nodes " : ",") + node.text();
-  return fmt::format("{} train {} --run {} --steps {}{}", ganymede, shell_word(shortened(options.recipe)),
-                     shell_word(shortened(options.run)), steps, nodes);
+  return fmt::format("{} train {} --run {} --steps {}{}{}", ganymede, shell_word(shortened(options.recipe)),
+                     shell_word(shortened(options.run)), steps, settings_of_the_user(options.settings), nodes);
 }
 
 }  // namespace

@@ -24,18 +24,27 @@ double end_of_curve(const TrainingRun& run) {
   return sum / 10;
 }
 
-TEST(Fp8Run, CurveEndsWithinOnePercentOfTheExactOne) {
-  for (const char* dtype : {"fp32", "bf16"}) {
-    std::string compute = std::string("compute.dtype=") + dtype, dense = std::string("wire.dense_gather=") + dtype;
-    TrainingRun exact(settings(2, 200, {compute, dense, std::string("wire.expert_gather=") + dtype}));
-    TrainingRun fp8(settings(2, 200, {compute, dense, "wire.expert_gather=fp8"}));
-    ASSERT_EQ(exact.train({}, 200), 0);
-    ASSERT_EQ(fp8.train({}, 200), 0);
-    ASSERT_EQ(fp8.losses().size(), 200u);
-    EXPECT_LT(end_of_curve(fp8), 0.55 * fp8.losses().front()) << "it learns";
-    EXPECT_NEAR(end_of_curve(fp8), end_of_curve(exact), 0.01 * end_of_curve(exact)) << dtype;
-  }
+class Fp8Curve : public testing::TestWithParam<const char*> {};
+
+/// With a learning rate at which rounding alone does not make two curves part: with the recipe's, those of fp32 and of
+/// bf16 differ by more than a percent themselves.
+TEST_P(Fp8Curve, EndsWithinOnePercentOfTheExactOne) {
+  std::string dtype = GetParam();
+  auto run = [&](const std::string& experts) {
+    return settings(
+        2, 200,
+        {"compute.dtype=" + dtype, "wire.dense_gather=" + dtype, "wire.expert_gather=" + experts, "optimizer.lr=1e-3"});
+  };
+  TrainingRun exact(run(dtype)), fp8(run("fp8"));
+  ASSERT_EQ(exact.train({}, 400), 0);
+  ASSERT_EQ(fp8.train({}, 400), 0);
+  ASSERT_EQ(fp8.losses().size(), 200u);
+  EXPECT_LT(fp8.losses().back(), 0.5 * fp8.losses().front()) << "it learns";
+  EXPECT_NEAR(fp8.losses().back(), exact.losses().back(), 0.01 * exact.losses().back());
+  EXPECT_NEAR(end_of_curve(fp8), end_of_curve(exact), 0.01 * end_of_curve(exact));
 }
+
+INSTANTIATE_TEST_SUITE_P(Fp8Run, Fp8Curve, testing::Values("fp32", "bf16"));
 
 class Fp8World : public testing::TestWithParam<std::pair<int, int>> {};
 
