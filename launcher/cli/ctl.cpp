@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "common/base/command_line.h"
 #include "common/base/error.h"
 #include "common/msg/client.h"
 #include "common/service/run_directory.h"
@@ -109,7 +110,7 @@ void add_ctl(CLI::App& app) {
   restarting->add_option("SERVICE", options->service, "worker, optimizer, data or checkpoint")
       ->required()
       ->check(CLI::IsMember({"worker", "optimizer", "data", "checkpoint"}));
-  restarting->add_option("--rank", options->rank, "rank of the cell")->check(CLI::NonNegativeNumber);
+  restarting->add_option("--rank", options->rank, "rank of the cell")->check(command_line::between(0, 65535));
 }
 
 }  // namespace ganymede::cli

@@ -24,10 +24,11 @@ std::vector<std::pair<std::string, std::string>> worker_environment(const config
 os::Command service_command(const ServiceId& id, const config::Config& config, const os::Machine& machine,
                             const std::string& programs, const std::string& run) {
   os::Command command;
-  bool wrapped = id.kind == service::Kind::worker && !config.launch.wrap_worker.empty();
-  if (wrapped) {
+  if (id.kind == service::Kind::worker) {
     std::istringstream words(config.launch.wrap_worker);
     for (std::string word; words >> word;) command.arguments.push_back(word);
+  }
+  if (!command.arguments.empty()) {
     if (command.arguments[0].find('/') == std::string::npos)  // looked up in PATH
       command.arguments.insert(command.arguments.begin(), "/usr/bin/env");
     command.own_process_group = false;
