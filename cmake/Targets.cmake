@@ -47,8 +47,7 @@ function(ganymede_test kind area)
     set(arg_TIMEOUT 120)
   endif()
   gtest_discover_tests(${name} TEST_PREFIX ${kind}.${area}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
-    TEST_LIST ${name}_tests
-    PROPERTIES LABELS ${kind} TIMEOUT ${arg_TIMEOUT})
+    TEST_LIST ${name}_tests PROPERTIES LABELS ${kind} TIMEOUT ${arg_TIMEOUT})
   if(arg_LABELS)
     # gtest_discover_tests cannot pass a list as one property; the names are known when ctest runs.
     set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
