@@ -42,6 +42,13 @@ void check_parallel(const Config& c, const Origin& origin) {
   int per_node = c.topology.ranks_per_node;
   if (per_node == 0 || per_node >= p.ranks) return;
   divides("parallel.expert_group", p.expert_group, "topology.ranks_per_node", per_node, origin);
+  if (c.collectives.backend == CollectiveBackend::shm) {
+    fail_usage(
+        "{}: key 'collectives.backend' is \"shm\", but topology.ranks_per_node = {} puts the {} ranks on several "
+        "nodes, "
+        "which share no memory: make it \"auto\".",
+        origin("collectives.backend"), per_node, p.ranks);
+  }
 }
 
 void check_attention(const Config& c, const Origin& origin) {

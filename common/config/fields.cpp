@@ -138,7 +138,7 @@ std::vector<Field> output_fields(Config& c) {
       {"validation.every_steps", &c.validation.every_steps, from(0, 1e12), "0: never"},
       {"validation.rows", &c.validation.rows, from(1, 1 << 24), "rows of the held-out part"},
       {"sample.prompt", &c.sample.prompt, any, "text that is continued at the end of the run; empty: none"},
-      {"sample.tokens", &c.sample.tokens, from(1, 1 << 24), "length of the sample"},
+      {"sample.tokens", &c.sample.tokens, from(1, 100000), "length of the sample"},
       {"sample.temperature", &c.sample.temperature, from(0, 100), "0: always the likeliest token"},
       {"check.measure_operations", &c.check.measure_operations, any,
        "run operations one at a time, write their durations to operations.RANK.json for `ganymede plan --measured`"},

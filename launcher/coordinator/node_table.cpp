@@ -33,10 +33,14 @@ std::string NodeTable::name(int node) const {
   return fmt::format("node {} ({})", node, nodes_[static_cast<std::size_t>(node - 1)].address.text());
 }
 
+void NodeTable::check_count(int node, int nodes) const {
+  if (nodes != count() + 1)
+    fail_usage("Node {} was started with {} nodes and node 0 with {}: --nodes has to be the same on all.", node, nodes,
+               count() + 1);
+}
+
 void NodeTable::hello(const Hello& hello, double now) {
-  if (hello.nodes != count() + 1)
-    fail_usage("Node {} was started with {} nodes and node 0 with {}: --nodes has to be the same on all.", hello.node,
-               hello.nodes, count() + 1);
+  check_count(hello.node, hello.nodes);
   Node& node = at(hello.node);
   bool taken = node.seat != 0 && node.seat != hello.seat;
   if (taken && (begun_ || now - node.heard < seat_is_kept))

@@ -21,6 +21,8 @@ class NodeTable {
     std::uint64_t seat = 0;
     std::string host;
   };
+  /// Throws Error(usage) when a launcher was started with another number of nodes.
+  void check_count(int node, int nodes) const;
   /// A launcher wants to be the node's. Throws Error(usage) when it cannot: another number of nodes, no such node, or
   /// the seat is taken. Until the run has begun, a seat whose launcher has been silent for a while is free again.
   void hello(const Hello& hello, double now);

@@ -42,6 +42,8 @@ Message receipt(NodeSupervisor& supervisor, const Message& request) {
 
 Message welcome(Supervisor& supervisor, const WelcomeParts& parts, const fbs::NodeHello& hello,
                 const Message& request) {
+  // First: with another number of nodes the configuration differs as well, and that would hide the cause.
+  supervisor.nodes().check_count(hello.node(), hello.nodes());
   if (std::string difference = first_difference(hello.configuration()->str(), parts.own_configuration);
       !difference.empty())
     fail_usage("Node {} has another configuration than node 0: {}. Give all nodes the same recipe and settings.",

@@ -35,6 +35,10 @@ TEST_F(CrossCheck, KeysThatDoNotGoTogetherAreNamed) {
       {"parallel.ranks = 4\nparallel.expert_group = 4\ntopology.ranks_per_node = 2",
        "recipe.toml:2: key 'parallel.expert_group' is 4, which does not divide 'topology.ranks_per_node' = 2; the "
        "nearest that does is 2."},
+      {"parallel.ranks = 4\ntopology.ranks_per_node = 2\ncollectives.backend = \"shm\"",
+       "recipe.toml:3: key 'collectives.backend' is \"shm\", but topology.ranks_per_node = 2 puts the 4 ranks on "
+       "several "
+       "nodes, which share no memory: make it \"auto\"."},
       {"parallel.ranks = 2\nparallel.expert_group = 2\nmodel.experts = 0",
        "recipe.toml:2: key 'parallel.expert_group' is 2, but the model has no experts: leave it at 1."},
       {"model.qk_dim = 4",
