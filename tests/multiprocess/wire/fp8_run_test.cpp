@@ -46,17 +46,30 @@ TEST_P(Fp8Curve, EndsWithinOnePercentOfTheExactOne) {
 
 INSTANTIATE_TEST_SUITE_P(Fp8Run, Fp8Curve, testing::Values("fp32", "bf16"));
 
+TEST(Fp8Run, AsManyRanksAsRowsHaveTheBitsOfOneRank) {
+  TrainingRun one(settings(1, 30, {"wire.expert_gather=fp8", "data.rows_per_step=3"}));
+  TrainingRun many(settings(3, 30, {"wire.expert_gather=fp8", "data.rows_per_step=3"}));
+  ASSERT_EQ(one.train(), 0);
+  ASSERT_EQ(many.train(), 0);
+  EXPECT_EQ(one.losses(), many.losses());
+  EXPECT_EQ(one.state_hash(), many.state_hash());
+}
+
 class Fp8World : public testing::TestWithParam<std::pair<int, int>> {};
 
+/// Other worlds sum in another grouping. Their masters differ in last places, which sooner or later rounds a value to
+/// the neighbouring code, up to 7% of the value away: so only the first steps agree to 1e-6.
 TEST_P(Fp8World, FollowsTheCurveOfOneRank) {
-  TrainingRun one(settings(1, 50, {"wire.expert_gather=fp8"}));
+  TrainingRun one(settings(1, 30, {"wire.expert_gather=fp8"}));
   auto [ranks, group] = GetParam();
-  TrainingRun many(settings(ranks, 50, {"wire.expert_gather=fp8", "parallel.expert_group=" + std::to_string(group)}));
+  TrainingRun many(settings(ranks, 30, {"wire.expert_gather=fp8", "parallel.expert_group=" + std::to_string(group)}));
   ASSERT_EQ(one.train(), 0);
   ASSERT_EQ(many.train(), 0);
   auto first = one.losses(), second = many.losses();
   ASSERT_EQ(first.size(), second.size());
-  for (std::size_t i = 0; i < first.size(); ++i) ASSERT_NEAR(first[i], second[i], 1e-6 * first[i]) << "step " << i + 1;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    ASSERT_NEAR(first[i], second[i], (i < 5 ? 1e-6 : 1e-3) * first[i]) << "step " << i + 1;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Fp8Run, Fp8World, testing::Values(std::pair{2, 1}, std::pair{2, 2}, std::pair{4, 2}));
