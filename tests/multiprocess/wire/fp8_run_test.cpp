@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <cmath>
-
 #include "tests/support/training_run.h"
 
 /// Whole runs that gather their experts in fp8.
@@ -16,36 +14,6 @@ std::vector<std::string> settings(int ranks, int steps, std::vector<std::string>
   return more;
 }
 
-/// Of the last ten steps, so that the rows of one step do not decide.
-double end_of_curve(const TrainingRun& run) {
-  auto losses = run.losses();
-  double sum = 0;
-  for (std::size_t i = losses.size() - 10; i < losses.size(); ++i) sum += losses[i];
-  return sum / 10;
-}
-
-class Fp8Curve : public testing::TestWithParam<const char*> {};
-
-/// With a learning rate at which rounding alone does not make two curves part: with the recipe's, those of fp32 and of
-/// bf16 differ by more than a percent themselves.
-TEST_P(Fp8Curve, EndsWithinOnePercentOfTheExactOne) {
-  std::string dtype = GetParam();
-  auto run = [&](const std::string& experts) {
-    return settings(
-        2, 200,
-        {"compute.dtype=" + dtype, "wire.dense_gather=" + dtype, "wire.expert_gather=" + experts, "optimizer.lr=1e-3"});
-  };
-  TrainingRun exact(run(dtype)), fp8(run("fp8"));
-  ASSERT_EQ(exact.train({}, 400), 0);
-  ASSERT_EQ(fp8.train({}, 400), 0);
-  ASSERT_EQ(fp8.losses().size(), 200u);
-  EXPECT_LT(fp8.losses().back(), 0.5 * fp8.losses().front()) << "it learns";
-  EXPECT_NEAR(fp8.losses().back(), exact.losses().back(), 0.01 * exact.losses().back());
-  EXPECT_NEAR(end_of_curve(fp8), end_of_curve(exact), 0.01 * end_of_curve(exact));
-}
-
-INSTANTIATE_TEST_SUITE_P(Fp8Run, Fp8Curve, testing::Values("fp32", "bf16"));
-
 TEST(Fp8Run, AsManyRanksAsRowsHaveTheBitsOfOneRank) {
   TrainingRun one(settings(1, 30, {"wire.expert_gather=fp8", "data.rows_per_step=3"}));
   TrainingRun many(settings(3, 30, {"wire.expert_gather=fp8", "data.rows_per_step=3"}));
@@ -54,25 +22,6 @@ TEST(Fp8Run, AsManyRanksAsRowsHaveTheBitsOfOneRank) {
   EXPECT_EQ(one.losses(), many.losses());
   EXPECT_EQ(one.state_hash(), many.state_hash());
 }
-
-class Fp8World : public testing::TestWithParam<std::pair<int, int>> {};
-
-/// Other worlds sum in another grouping. Their masters differ in last places, which sooner or later rounds a value to
-/// the neighbouring code, up to 7% of the value away: so only the first steps agree to 1e-6.
-TEST_P(Fp8World, FollowsTheCurveOfOneRank) {
-  TrainingRun one(settings(1, 30, {"wire.expert_gather=fp8"}));
-  auto [ranks, group] = GetParam();
-  TrainingRun many(settings(ranks, 30, {"wire.expert_gather=fp8", "parallel.expert_group=" + std::to_string(group)}));
-  ASSERT_EQ(one.train(), 0);
-  ASSERT_EQ(many.train(), 0);
-  auto first = one.losses(), second = many.losses();
-  ASSERT_EQ(first.size(), second.size());
-  for (std::size_t i = 0; i < first.size(); ++i) {
-    ASSERT_NEAR(first[i], second[i], (i < 5 ? 1e-6 : 1e-3) * first[i]) << "step " << i + 1;
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Fp8Run, Fp8World, testing::Values(std::pair{2, 1}, std::pair{2, 2}, std::pair{4, 2}));
 
 TEST(Fp8Run, KilledOptimizerServerPublishesTheSameBits) {
   TrainingRun calm(settings(2, 30, {"wire.expert_gather=fp8"})), disturbed(settings(2, 30, {"wire.expert_gather=fp8"}));
