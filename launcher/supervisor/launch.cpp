@@ -6,7 +6,6 @@
 #include <fstream>
 
 #include "common/base/log.h"
-#include "common/base/text.h"
 #include "launcher/coordinator/node_gate.h"
 #include "launcher/coordinator/node_key.h"
 #include "launcher/keeper/stop_order.h"
@@ -38,7 +37,6 @@ struct Launch {
 
   Cells take_cells();
   Outcome end_as_ordered();
-  void show_placing(std::uint64_t done, std::uint64_t all);
   void open_gate();
   WelcomeParts welcome_parts(Cells& cells);
   Outcome supervise(Cells& cells, StepLog& steps);
@@ -63,13 +61,7 @@ Cells Launch::take_cells() {
   ready = begin_run(options, programs, signals, terminal);
   if (ready.done()) return {};
   return Cells::create(ready.config, ready.job, options.ranks(ready.config), ready.load_step, keeper,
-                       [this](std::uint64_t done, std::uint64_t all) { show_placing(done, all); });
-}
-
-void Launch::show_placing(std::uint64_t done, std::uint64_t all) {
-  stop_if_signalled(signals);
-  terminal.live(fmt::format("giving the segments their memory: {} of {}", human_bytes(static_cast<double>(done)),
-                            human_bytes(static_cast<double>(all))));
+                       placing_shown(signals, terminal));
 }
 
 /// The launcher before this one crashed after it had given the segments back, or was told to stop at once: what is

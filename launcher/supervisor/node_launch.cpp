@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
-#include "common/base/text.h"
 #include "launcher/keeper/stop_order.h"
 #include "launcher/supervisor/node_answers.h"
 #include "launcher/supervisor/node_begin.h"
@@ -24,7 +23,6 @@ struct NodeLaunch {
   ReadyRun ready;
 
   Cells take_cells(const Welcome& welcome, coordinator::RankRange ranks);
-  void show_placing(std::uint64_t done, std::uint64_t all);
   Outcome supervise(Cells& cells, const CoordinatorWay& way, std::uint64_t seat);
 };
 
@@ -41,14 +39,7 @@ Cells NodeLaunch::take_cells(const Welcome& welcome, coordinator::RankRange rank
     Cells::drop_all(keeper);
   }
   ready = begin_on_node(options, welcome, programs, signals, terminal);
-  return Cells::create(ready.config, ready.job, ranks, welcome.load_step, keeper,
-                       [this](std::uint64_t done, std::uint64_t all) { show_placing(done, all); });
-}
-
-void NodeLaunch::show_placing(std::uint64_t done, std::uint64_t all) {
-  stop_if_signalled(signals);
-  terminal.live(fmt::format("giving the segments their memory: {} of {}", human_bytes(static_cast<double>(done)),
-                            human_bytes(static_cast<double>(all))));
+  return Cells::create(ready.config, ready.job, ranks, welcome.load_step, keeper, placing_shown(signals, terminal));
 }
 
 Outcome NodeLaunch::supervise(Cells& cells, const CoordinatorWay& way, std::uint64_t seat) {

@@ -10,6 +10,7 @@
 
 #include "common/base/error.h"
 #include "common/base/log.h"
+#include "common/base/text.h"
 #include "common/os/files.h"
 #include "common/os/machine.h"
 #include "launcher/coordinator/network_path.h"
@@ -189,6 +190,14 @@ ReadyRun resume_run(const Options& options) {
   ready.job = service::read_job();
   ready.budget = estimate_memory(ready.config, ready.job, options.ranks(ready.config), os::inspect_machine());
   return ready;
+}
+
+PlacingProgress placing_shown(Signals& signals, Terminal& terminal) {
+  return [&signals, &terminal](std::uint64_t done, std::uint64_t all) {
+    stop_if_signalled(signals);
+    terminal.live(fmt::format("giving the segments their memory: {} of {}", human_bytes(static_cast<double>(done)),
+                              human_bytes(static_cast<double>(all))));
+  };
 }
 
 }  // namespace ganymede::launcher

@@ -8,6 +8,7 @@
 #include "launcher/supervisor/host_budget.h"
 #include "launcher/supervisor/node_begin.h"
 #include "launcher/supervisor/options.h"
+#include "launcher/supervisor/segment_memory.h"
 #include "launcher/supervisor/signals.h"
 #include "launcher/supervisor/terminal.h"
 
@@ -37,5 +38,8 @@ ReadyRun resume_run(const Options& options);
 
 /// Throws Error(can_go_on) when a signal that means a stop has come.
 void stop_if_signalled(Signals& signals);
+
+/// Shows how far the placing of segments is, and ends it like `stop_if_signalled`. Both must outlive it.
+PlacingProgress placing_shown(Signals& signals, Terminal& terminal);
 
 }  // namespace ganymede::launcher
