@@ -24,6 +24,10 @@ std::span<const T> part(const os::FileMapping& file, std::uint64_t& offset, std:
   return values;
 }
 
+std::span<const std::byte> content_of(const os::FileMapping& file) {
+  return std::as_bytes(std::span(file.data, file.size)).subspan(sizeof(FileHeader));
+}
+
 }  // namespace
 
 Dataset::Dataset(std::string folder) : folder_(std::move(folder)) {
@@ -42,6 +46,7 @@ Dataset::Dataset(std::string folder) : folder_(std::move(folder)) {
   }
   open_tokens();
   open_index();
+  open_blocks();
 }
 
 void Dataset::damaged(const std::string& what) const {
@@ -75,16 +80,45 @@ void Dataset::open_index() {
   segments_ = part<Segment>(index_file_, offset, meta_.segments);
 }
 
+void Dataset::open_blocks() {
+  blocks_file_ = os::FileMapping(folder_ + "/" + blocks_name);
+  if (blocks_file_.size < sizeof(FileHeader)) damaged("blocks.bin has no header");
+  FileHeader header = header_of(blocks_file_);
+  bool sound = header.magic == blocks_magic && header.version == dataset_version && header.hash == header_hash(header);
+  std::uint64_t of_tokens = blocks_of(tokens_file_.size - sizeof header);
+  std::uint64_t of_index = blocks_of(index_file_.size - sizeof header);
+  std::array<std::uint64_t, 5> counts = {of_tokens, of_index, 0, 0, 0};
+  if (!sound || header.counts != counts ||
+      blocks_file_.size != sizeof header + (of_tokens + of_index) * sizeof(std::uint64_t))
+    damaged("the header of blocks.bin is not as written");
+  std::uint64_t offset = sizeof header;
+  auto token_hashes = part<std::uint64_t>(blocks_file_, offset, of_tokens);
+  token_blocks_ = BlockCheck(content_of(tokens_file_), token_hashes);
+  index_blocks_ = BlockCheck(content_of(index_file_), part<std::uint64_t>(blocks_file_, offset, of_index));
+}
+
+template <class T>
+std::span<const T> Dataset::index_part(std::span<const T> part, const char* what) const {
+  if (!index_blocks_.sound(std::as_bytes(part))) damaged(fmt::format("{} in index.bin has another content", what));
+  return part;
+}
+
+std::uint64_t Dataset::document_begin(std::uint64_t d) const {
+  return index_part(documents_.subspan(d, 1), "a document")[0];
+}
+
 Row Dataset::row(std::uint64_t i) const {
   GANYMEDE_CHECK(i < meta_.rows(), "row {} of a dataset of {}", i, meta_.rows());
-  const RowRecord& record = rows_[i];
-  std::uint64_t first = record.first_segment, end = rows_[i + 1].first_segment;
+  auto records = index_part(rows_.subspan(i, 2), "a row");
+  const RowRecord& record = records[0];
+  std::uint64_t first = record.first_segment, end = records[1].first_segment;
   if (first >= end || end > segments_.size()) damaged(fmt::format("row {} has no segments", i));
-  Row row{segments_.subspan(first, end - first), record.cost, record.loss_tokens, record.tokens};
+  auto segments = index_part(segments_.subspan(first, end - first), "a segment");
+  Row row{segments, record.cost, record.loss_tokens, record.tokens};
   std::uint64_t tokens = 0, loss_tokens = 0;
   for (const Segment& segment : row.segments) {
     if (segment.document >= meta_.documents) damaged(fmt::format("a segment of row {} has no document", i));
-    std::uint64_t begin = documents_[segment.document], after = documents_[segment.document + 1];
+    std::uint64_t begin = document_begin(segment.document), after = document_begin(segment.document + 1);
     bool inside = after <= meta_.tokens && begin <= segment.first && segment.first < after && segment.length > 0 &&
                   segment.length <= after - segment.first;
     if (!inside) damaged(fmt::format("a segment of row {} is outside its document", i));
@@ -98,12 +132,13 @@ Row Dataset::row(std::uint64_t i) const {
 
 void Dataset::tokens(std::uint64_t first, std::span<std::int32_t> out) const {
   GANYMEDE_CHECK(first + out.size() <= meta_.tokens, "tokens {}+{} of {}", first, out.size(), meta_.tokens);
-  const unsigned char* at = tokens_file_.data + sizeof(FileHeader) + first * width_;
+  auto stored = content_of(tokens_file_).subspan(first * width_, out.size() * width_);
+  if (!token_blocks_.sound(stored)) damaged(fmt::format("tokens.bin has another content near token {}", first));
   if (width_ == 2) {
-    const auto* narrow = reinterpret_cast<const std::uint16_t*>(at);
+    const auto* narrow = reinterpret_cast<const std::uint16_t*>(stored.data());
     std::copy_n(narrow, out.size(), out.begin());
   } else {
-    std::memcpy(out.data(), at, out.size() * sizeof(std::int32_t));
+    std::memcpy(out.data(), stored.data(), stored.size());
   }
   for (std::int32_t token : out)
     if (token < 0 || token >= meta_.tokenizer.vocabulary)

@@ -10,27 +10,30 @@ namespace ganymede::data {
 
 static_assert(std::endian::native == std::endian::little, "dataset files are mapped as they are");
 
-constexpr std::uint32_t dataset_version = 1;
+constexpr std::uint32_t dataset_version = 2;
 constexpr const char* meta_name = "meta.json";
 constexpr const char* tokens_name = "tokens.bin";
 constexpr const char* index_name = "index.bin";
+constexpr const char* blocks_name = "blocks.bin";
 constexpr const char* tokenizer_name = "tokenizer.model";
 
 /// Rows whose attention costs lie in the same sixteenth of seq_len² count as equally expensive.
 constexpr int cost_buckets = 16;
 
-/// First 64 bytes of tokens.bin and index.bin.
+/// First 64 bytes of tokens.bin, index.bin and blocks.bin.
 struct FileHeader {
   std::array<char, 8> magic{};
   std::uint32_t version = dataset_version;
-  std::uint32_t width = 0;                // bytes a token; 0 in index.bin
-  std::array<std::uint64_t, 5> counts{};  // tokens.bin: tokens; index.bin: documents, rows, segments, tokens
+  std::uint32_t width = 0;                // bytes a token; 0 in the other files
+  std::array<std::uint64_t, 5> counts{};  // tokens.bin: tokens; index.bin: documents, rows, segments, tokens;
+                                          // blocks.bin: blocks of tokens.bin, of index.bin
   std::uint64_t hash = 0;                 // hash64 of the 56 bytes above
 };
 static_assert(sizeof(FileHeader) == 64 && std::is_trivially_copyable_v<FileHeader>);
 
 constexpr std::array<char, 8> tokens_magic = {'G', 'N', 'Y', 'M', 'T', 'O', 'K', 'S'};
 constexpr std::array<char, 8> index_magic = {'G', 'N', 'Y', 'M', 'I', 'N', 'D', 'X'};
+constexpr std::array<char, 8> blocks_magic = {'G', 'N', 'Y', 'M', 'B', 'L', 'K', 'S'};
 
 /// A run of tokens of one document inside a row.
 struct Segment {

@@ -42,6 +42,7 @@ FileWriter::FileWriter(const std::string& path, std::string name, bool with_head
 
 void FileWriter::write(std::span<const std::byte> bytes) {
   hash_.add(bytes);
+  blocks_.add(bytes);
   if (buffer_.size() + bytes.size() > buffer_bytes) flush();
   if (bytes.size() > buffer_bytes) {
     write_at(fd_.get(), bytes, written_, path_);

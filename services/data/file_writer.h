@@ -9,13 +9,14 @@
 
 #include "common/base/hash.h"
 #include "common/os/fd.h"
+#include "services/data/blocks.h"
 #include "services/data/dataset_format.h"
 #include "services/data/meta.h"
 
 namespace ganymede::data {
 
-/// Writes one file of a dataset through a buffer and keeps its size and hash. All calls throw Error naming path and
-/// reason (a full disk, a limit on file sizes).
+/// Writes one file of a dataset through a buffer and keeps its size, its hash and those of its blocks. All calls throw
+/// Error naming path and reason (a full disk, a limit on file sizes).
 class FileWriter {
  public:
   /// `name`: as it appears in meta.json. `with_header`: the first 64 bytes are left for `finish`.
@@ -28,6 +29,8 @@ class FileWriter {
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   /// Writes what is buffered, the header (its hash is filled in) and syncs; nothing can be written afterwards.
   FileRecord finish(FileHeader header = {});
+  /// Hashes of the blocks of what was written behind the header; once, after `finish`.
+  std::vector<std::uint64_t> block_hashes() { return blocks_.finish(); }
 
  private:
   void flush();
@@ -37,6 +40,7 @@ class FileWriter {
   std::uint64_t written_ = 0;
   bool with_header_;
   StreamingHash hash_;
+  BlockHasher blocks_;
 };
 
 /// hash64 of all fields but the last.

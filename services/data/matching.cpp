@@ -16,6 +16,28 @@ bool same_tokenizer(const TokenizerIdentity& made_with, const std::string& asked
   return made_with.kind == "sentencepiece" && made_with.hash == hash128(read_tokenizer_model(asked)).hex();
 }
 
+std::string quoted(const std::vector<std::string>& texts) {
+  return fmt::format("[\"{}\"]", fmt::join(texts, "\", \""));
+}
+
+/// A configuration that names sources says how its dataset is made; another one must not be taken for it silently.
+void check_made_as_asked(const Dataset& dataset, const config::Data& asked) {
+  if (asked.sources.empty()) return;
+  const Meta& meta = dataset.meta();
+  auto refuse = [&](const char* key, const std::string& made_with, const std::string& now) {
+    fail_usage(
+        "Dataset {} was packed with data.{} = {}, but it is {} now: set it back, or remove the dataset to pack it "
+        "again, or name another data.path.",
+        dataset.folder(), key, made_with, now);
+  };
+  if (meta.sources != asked.sources) refuse("sources", quoted(meta.sources), quoted(asked.sources));
+  if (meta.extensions != asked.extensions) refuse("extensions", quoted(meta.extensions), quoted(asked.extensions));
+  if (meta.max_bytes != static_cast<std::uint64_t>(asked.max_bytes))
+    refuse("max_bytes", std::to_string(meta.max_bytes), std::to_string(asked.max_bytes));
+  if (meta.validation_fraction != asked.validation_fraction)
+    refuse("validation_fraction", fmt::to_string(meta.validation_fraction), fmt::to_string(asked.validation_fraction));
+}
+
 }  // namespace
 
 void check_matches(const Dataset& dataset, const config::Config& config) {
@@ -30,6 +52,7 @@ void check_matches(const Dataset& dataset, const config::Config& config) {
   if (meta.tokenizer.vocabulary > config.model.vocabulary)
     fail_usage("Dataset {} has a vocabulary of {} tokens, but model.vocabulary is {}: make it at least {}.",
                dataset.folder(), meta.tokenizer.vocabulary, config.model.vocabulary, meta.tokenizer.vocabulary);
+  check_made_as_asked(dataset, config.data);
 }
 
 }  // namespace ganymede::data

@@ -57,6 +57,8 @@ std::string to_json(const Meta& meta) {
                {"validation_fraction", meta.validation_fraction},
                {"seed", meta.seed},
                {"sources", meta.sources},
+               {"extensions", meta.extensions},
+               {"max_bytes", meta.max_bytes},
                {"skipped",
                 {{"unreadable", skipped.unreadable},
                  {"binary", skipped.binary},
@@ -89,6 +91,8 @@ Meta from_json(const json& root) {
   meta.validation_fraction = root.at("validation_fraction").get<double>();
   meta.seed = root.at("seed").get<std::uint64_t>();
   meta.sources = root.at("sources").get<std::vector<std::string>>();
+  meta.extensions = root.at("extensions").get<std::vector<std::string>>();
+  meta.max_bytes = root.at("max_bytes").get<std::uint64_t>();
   const json& skipped = root.at("skipped");
   meta.skipped.unreadable = skipped.at("unreadable").get<std::uint64_t>();
   meta.skipped.binary = skipped.at("binary").get<std::uint64_t>();

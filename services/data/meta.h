@@ -44,7 +44,8 @@ struct Meta {
   std::string split = "documents";                    // how the validation part was chosen; or "tail", or "none"
   double validation_fraction = 0;                     // asked for
   std::uint64_t seed = 0;                             // of the documents' order
-  std::vector<std::string> sources;
+  std::vector<std::string> sources, extensions;
+  std::uint64_t max_bytes = 0;  // of text taken; 0: all
   Skipped skipped;
   std::vector<FileRecord> files;
 

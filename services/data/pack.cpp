@@ -90,18 +90,32 @@ Split split_rows(const DocumentTable& documents, const PackOptions& options) {
   return split;
 }
 
-FileRecord write_index(const std::string& path, const DocumentTable& documents, const PackedRows& rows) {
+/// Adds the file's record to `meta` and returns the hashes of its blocks.
+std::vector<std::uint64_t> write_index(const std::string& path, const DocumentTable& documents, const PackedRows& rows,
+                                       Meta& meta) {
   FileWriter file(path, index_name, true);
   file.write_all(std::span<const std::uint64_t>(documents.begin));
   file.write_all(std::span<const RowRecord>(rows.rows));
   file.write_all(std::span<const Segment>(rows.segments));
   FileHeader header{.magic = index_magic};
   header.counts = {documents.count(), rows.count(), rows.segments.size(), documents.tokens(), 0};
+  meta.files.push_back(file.finish(header));
+  return file.block_hashes();
+}
+
+FileRecord write_blocks(const std::string& path, const std::vector<std::uint64_t>& tokens,
+                        const std::vector<std::uint64_t>& index) {
+  FileWriter file(path, blocks_name, true);
+  file.write_all(std::span(tokens));
+  file.write_all(std::span(index));
+  FileHeader header{.magic = blocks_magic};
+  header.counts = {tokens.size(), index.size(), 0, 0, 0};
   return file.finish(header);
 }
 
-/// Cuts the documents into rows and writes the index.
-void write_rows(const OutputFolder& folder, const DocumentTable& documents, const PackOptions& options, Meta& meta) {
+/// Cuts the documents into rows and writes the index. Returns the hashes of its blocks.
+std::vector<std::uint64_t> write_rows(const OutputFolder& folder, const DocumentTable& documents,
+                                      const PackOptions& options, Meta& meta) {
   Split split = split_rows(documents, options);
   PackedRows rows = sorted_by_cost(split.train, static_cast<std::uint32_t>(options.seq_len), meta.bucket_rows);
   meta.split = split.how;
@@ -114,7 +128,7 @@ void write_rows(const OutputFolder& folder, const DocumentTable& documents, cons
         "The sources give {} training rows of {} tokens, a step takes {}: give more text, a smaller seq_len or "
         "fewer rows_per_step.",
         meta.train_rows, options.seq_len, std::max<std::uint64_t>(options.rows_per_step, 1));
-  meta.files.push_back(write_index(folder.file(index_name), documents, rows));
+  return write_index(folder.file(index_name), documents, rows, meta);
 }
 
 Skipped write_tokens(TokenWriter& writer, const SourceFiles& sources, const PackOptions& options, bool utf8_only) {
@@ -165,6 +179,8 @@ Meta pack(const PackOptions& options) {
   meta.validation_fraction = options.validation_fraction;
   meta.seed = options.seed;
   meta.sources = options.sources;
+  meta.extensions = options.extensions;
+  meta.max_bytes = options.max_bytes;
 
   TokenWriter writer(folder.file(tokens_name), *tokenizer, options.validation_fraction);
   meta.skipped = write_tokens(writer, sources, options, tokenizer->needs_utf8());
@@ -178,7 +194,8 @@ Meta pack(const PackOptions& options) {
     fail_usage("The {} files of the sources hold no document that can be packed ({}).", sources.files.size(),
                why_none(meta.skipped, options));
 
-  write_rows(folder, documents, options, meta);
+  std::vector<std::uint64_t> index = write_rows(folder, documents, options, meta);
+  meta.files.push_back(write_blocks(folder.file(blocks_name), writer.block_hashes(), index));
   if (!tokenizer->model().empty()) {
     FileWriter model(folder.file(tokenizer_name), tokenizer_name, false);
     model.write(tokenizer->model());

@@ -30,6 +30,8 @@ class TokenWriter {
   void add(std::string&& text);
   /// Writes what is left. Nothing can be added afterwards.
   FileRecord finish();
+  /// Hashes of the blocks of the tokens; once, after `finish`.
+  std::vector<std::uint64_t> block_hashes() { return file_.block_hashes(); }
   /// Complete after `finish`.
   const DocumentTable& documents() const { return documents_; }
 

@@ -42,7 +42,7 @@ class DatasetFiles : public Workspace {
 };
 
 TEST_F(DatasetFiles, OneByteLessOrMoreIsRefused) {
-  for (const char* name : {tokens_name, index_name, tokenizer_name}) {
+  for (const char* name : {tokens_name, index_name, blocks_name, tokenizer_name}) {
     std::string whole = content(name);
     for (const std::string& changed : {whole.substr(0, whole.size() - 1), whole + "x", std::string()}) {
       Error error = opened_with(name, changed);
@@ -55,7 +55,7 @@ TEST_F(DatasetFiles, OneByteLessOrMoreIsRefused) {
 }
 
 TEST_F(DatasetFiles, MissingFilesAreNamed) {
-  for (const char* name : {tokens_name, index_name, tokenizer_name, meta_name}) {
+  for (const char* name : {tokens_name, index_name, blocks_name, tokenizer_name, meta_name}) {
     std::string before = content(name);
     std::filesystem::remove(path(std::string("set/") + name));
     Error error = error_of([&] { Dataset dataset(path("set")); });
@@ -66,7 +66,7 @@ TEST_F(DatasetFiles, MissingFilesAreNamed) {
 }
 
 TEST_F(DatasetFiles, AnyChangedByteIsFound) {
-  for (const char* name : {tokens_name, index_name, tokenizer_name}) {
+  for (const char* name : {tokens_name, index_name, blocks_name, tokenizer_name}) {
     std::string whole = content(name);
     for (std::size_t at = 0; at < whole.size(); at += 1 + whole.size() / 97) {
       std::string changed = whole;
@@ -97,27 +97,62 @@ TEST_F(DatasetFiles, DamagedDescriptionIsOneSentence) {
   }
 }
 
-TEST_F(DatasetFiles, RecordsThatPointOutsideAreRefusedWhenRead) {
-  // Whatever stands in the index behind its header, a row is read inside its document or not at all.
-  std::string whole = content(index_name);
-  for (int trial = 0; trial < 300; ++trial) {
-    std::string changed = whole;
-    auto bits = philox(5, 0, static_cast<std::uint64_t>(trial));
-    std::size_t at = sizeof(FileHeader) + bits[0] % (whole.size() - sizeof(FileHeader));
-    changed[at] = static_cast<char>(bits[1]);
-    write(std::string("set/") + index_name, changed);
-    Dataset dataset(path("set"));
-    for (std::uint64_t i = 0; i < dataset.meta().rows(); ++i) {
-      try {
-        for (const Segment& segment : dataset.row(i).segments) {
-          std::vector<std::int32_t> tokens(segment.length);
-          dataset.tokens(segment.first, tokens);
-        }
-      } catch (const Error& error) {
-        expect_one_sentence(error);
-      }
+/// Reads every row and every token, as serving does. Throws what that throws.
+void read_all(const Dataset& dataset) {
+  for (std::uint64_t i = 0; i < dataset.meta().rows(); ++i) {
+    for (const Segment& segment : dataset.row(i).segments) {
+      std::vector<std::int32_t> tokens(segment.length);
+      dataset.tokens(segment.first, tokens);
     }
   }
+}
+
+TEST_F(DatasetFiles, AnyChangedByteIsFoundWhenItIsRead) {
+  // Also where the changed token or record would be a valid one.
+  for (const char* name : {tokens_name, index_name, blocks_name}) {
+    std::string whole = content(name);
+    for (int trial = 0; trial < 100; ++trial) {
+      std::string changed = whole;
+      auto bits = philox(5, 0, static_cast<std::uint64_t>(trial));
+      std::size_t at = sizeof(FileHeader) + bits[0] % (whole.size() - sizeof(FileHeader));
+      changed[at] = static_cast<char>(changed[at] ^ (1 + bits[1] % 255));
+      write(std::string("set/") + name, changed);
+      Dataset dataset(path("set"));
+      expect_one_sentence(error_of([&] { read_all(dataset); }));
+    }
+    write(std::string("set/") + name, whole);
+  }
+  EXPECT_NO_THROW(read_all(Dataset(path("set"))));
+}
+
+TEST(Blocks, HashesDoNotDependOnHowTheStreamWasCut) {
+  std::vector<std::byte> bytes(3 * block_bytes + 17);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i >> 3);
+  BlockHasher whole;
+  whole.add(bytes);
+  std::vector<std::uint64_t> hashes = whole.finish();
+  ASSERT_EQ(hashes.size(), blocks_of(bytes.size()));
+  for (std::size_t piece : {std::size_t{7}, block_bytes - 1, block_bytes, block_bytes + 1}) {
+    BlockHasher cut;
+    for (std::size_t at = 0; at < bytes.size(); at += piece)
+      cut.add(std::span(bytes).subspan(at, std::min(piece, bytes.size() - at)));
+    EXPECT_EQ(cut.finish(), hashes) << piece;
+  }
+}
+
+TEST(Blocks, DamageIsFoundInItsBlockAlone) {
+  std::vector<std::byte> bytes(3 * block_bytes + 17);
+  BlockHasher hasher;
+  hasher.add(bytes);
+  std::vector<std::uint64_t> hashes = hasher.finish();
+  bytes[block_bytes] = std::byte{1};
+  BlockCheck check(bytes, hashes);
+  std::span<const std::byte> all(bytes);
+  EXPECT_TRUE(check.sound(all.first(block_bytes)));
+  EXPECT_FALSE(check.sound(all.first(block_bytes + 1)));
+  EXPECT_FALSE(check.sound(all));
+  EXPECT_TRUE(check.sound(all.subspan(2 * block_bytes)));
+  EXPECT_TRUE(check.sound({}));
 }
 
 TEST_F(DatasetFiles, IsRefusedWhenItIsNotWhatTheConfigurationAsksFor) {
@@ -142,6 +177,23 @@ TEST_F(DatasetFiles, IsRefusedWhenItIsNotWhatTheConfigurationAsksFor) {
   other = matching();
   other.model.vocabulary = 256;
   expect_refused(other, "model.vocabulary");
+
+  // Only where the configuration says how the dataset is made.
+  other = matching();
+  other.data.validation_fraction = dataset.meta().validation_fraction + 0.125;
+  EXPECT_NO_THROW(check_matches(dataset, other));
+  other.data.sources = dataset.meta().sources;
+  other.data.extensions = dataset.meta().extensions;
+  expect_refused(other, "data.validation_fraction");
+  other.data.validation_fraction = dataset.meta().validation_fraction;
+  EXPECT_NO_THROW(check_matches(dataset, other));
+  other.data.max_bytes = 1000;
+  expect_refused(other, "data.max_bytes");
+  other.data.max_bytes = 0;
+  other.data.extensions = {".other"};
+  expect_refused(other, "data.extensions");
+  other.data.sources.push_back("elsewhere");
+  expect_refused(other, "data.sources");
 }
 
 TEST_F(DatasetFiles, TheTokenizersFileNamesItToo) {
