@@ -10,7 +10,6 @@
 #include "common/os/machine.h"
 #include "common/service/run_directory.h"
 #include "launcher/supervisor/child_program.h"
-#include "launcher/supervisor/log_tail.h"
 #include "launcher/supervisor/service_command.h"
 
 namespace ganymede::launcher {
@@ -79,25 +78,6 @@ std::string closing_lines(const RunSummary& summary, const config::Config& confi
                             shell_word(prompt), ganymede, run, go_on);
 }
 
-namespace {
-
-/// What the program printed, or why there is nothing.
-std::string sample_of(const os::Command& command, Signals& signals) {
-  try {
-    auto result = run_child_captured(command, fmt::format("{}/sample.out", service::log_folder), signals,
-                                     Deadline::after_seconds(sample_seconds));
-    while (result.output.ends_with('\n')) result.output.pop_back();
-    if (result.ending.signal == 0 && result.ending.exit_code == 0) return "sample:\n" + result.output;
-    auto lines = last_lines(result.output, 1);
-    return fmt::format("no sample could be generated ({}): {}", result.ending.describe(),
-                       lines.empty() ? "it said nothing" : lines.back());
-  } catch (const Error& error) {
-    return fmt::format("no sample was generated: {}", error.what());
-  }
-}
-
-}  // namespace
-
 void show_sample(const config::Config& config, const Options& options, const std::string& programs, Signals& signals,
                  Terminal& terminal) {
   if (config.sample.prompt.empty()) return;
@@ -112,7 +92,14 @@ void show_sample(const config::Config& config, const Options& options, const std
                        "--temperature",
                        fmt::format("{}", config.sample.temperature)};
   command.environment = worker_environment(config, os::inspect_machine());
-  terminal.line(sample_of(command, signals));
+  terminal.line(fmt::format("sample of {} tokens:", config.sample.tokens));
+  try {
+    os::Ending ending = run_child(command, signals, Deadline::after_seconds(sample_seconds));
+    if (ending.signal != 0 || ending.exit_code != 0)
+      terminal.line(fmt::format("no sample could be generated ({})", ending.describe()));
+  } catch (const Error& error) {
+    terminal.line(fmt::format("the sample ends here: {}", error.what()));
+  }
 }
 
 }  // namespace ganymede::launcher

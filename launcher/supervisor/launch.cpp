@@ -131,13 +131,14 @@ Outcome Launch::supervise(Cells& cells, StepLog& steps) {
 void Launch::close(const Outcome& outcome, const StepLog& steps) {
   terminal.live("");
   if (!outcome.text.empty()) return;
+  double seconds = now_seconds() - began;
   if (outcome.code == ExitCode::done) show_sample(ready.config, options, programs, signals, terminal);
   terminal.line(closing_lines({.step = steps.last_step(),
                                .steps = static_cast<std::uint64_t>(ready.config.run.steps),
                                .loss = steps.last_loss(),
                                .validation_loss = steps.validation_loss(),
                                .checkpoint = outcome.checkpoint,
-                               .seconds = now_seconds() - began},
+                               .seconds = seconds},
                               ready.config, options, programs));
 }
 

@@ -68,7 +68,7 @@ class Dataset {
 };
 
 /// Throws Error(usage) unless the dataset is what `config.data` asks for: tokenizer, seq_len, a vocabulary that the
-/// model has and, where the configuration names sources, sources and what was taken of them.
+/// model has and, where it has the sources that the configuration names, what was taken of them.
 void check_matches(const Dataset& dataset, const config::Config& config);
 
 }  // namespace ganymede::data

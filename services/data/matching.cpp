@@ -1,5 +1,6 @@
 #include "common/base/error.h"
 #include "common/base/hash.h"
+#include "common/base/log.h"
 #include "services/data/dataset.h"
 
 namespace ganymede::data {
@@ -20,17 +21,22 @@ std::string quoted(const std::vector<std::string>& texts) {
   return fmt::format("[\"{}\"]", fmt::join(texts, "\", \""));
 }
 
-/// A configuration that names sources says how its dataset is made; another one must not be taken for it silently.
+/// A configuration that names the dataset's sources says how it is made; one made otherwise must not be taken for it
+/// silently. A dataset of other sources was packed by the user, who named its folder.
 void check_made_as_asked(const Dataset& dataset, const config::Data& asked) {
-  if (asked.sources.empty()) return;
   const Meta& meta = dataset.meta();
+  if (asked.sources.empty()) return;
+  if (meta.sources != asked.sources) {
+    log::warn("dataset {} was packed from other sources ({}) than data.sources ({}): it is used as it is",
+              dataset.folder(), fmt::join(meta.sources, ", "), fmt::join(asked.sources, ", "));
+    return;
+  }
   auto refuse = [&](const char* key, const std::string& made_with, const std::string& now) {
     fail_usage(
         "Dataset {} was packed with data.{} = {}, but it is {} now: set it back, or remove the dataset to pack it "
         "again, or name another data.path.",
         dataset.folder(), key, made_with, now);
   };
-  if (meta.sources != asked.sources) refuse("sources", quoted(meta.sources), quoted(asked.sources));
   if (meta.extensions != asked.extensions) refuse("extensions", quoted(meta.extensions), quoted(asked.extensions));
   if (meta.max_bytes != static_cast<std::uint64_t>(asked.max_bytes))
     refuse("max_bytes", std::to_string(meta.max_bytes), std::to_string(asked.max_bytes));

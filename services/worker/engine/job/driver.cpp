@@ -10,15 +10,17 @@
 #include "services/worker/engine/job/communicator_factory.h"
 #include "services/worker/engine/job/generation_watch.h"
 #include "services/worker/engine/job/membership.h"
+#include "services/worker/engine/job/peak.h"
 #include "services/worker/engine/job/step_reporter.h"
 #include "services/worker/engine/process_settings.h"
 
 namespace ganymede::worker {
 namespace {
 
-constexpr double start_seconds = 3600;    // loading a checkpoint, and waiting for all ranks, may take long
-constexpr double formation_seconds = 60;  // all members have loaded their state: what takes longer is a fault
-constexpr double notice_seconds = 60;     // for the launcher to kill a silent peer whose time is up, and see its end
+constexpr const char* peak_file = "peak.json";  // in the run directory
+constexpr double start_seconds = 3600;          // loading a checkpoint, and waiting for all ranks, may take long
+constexpr double formation_seconds = 60;        // all members have loaded their state: what takes longer is a fault
+constexpr double notice_seconds = 60;  // for the launcher to kill a silent peer whose time is up, and see its end
 
 class Driver {
  public:
@@ -62,7 +64,7 @@ void Driver::run() {
     return;
   }
   // Only now: while the optimizer server loads its state, it has the cores.
-  peak_flops_ = measure_peak_flops(config_.compute.dtype) * config_.parallel.ranks;
+  if (reporter_) peak_flops_ = peak_flops(config_, peak_file) * config_.parallel.ranks;
   auto generation =
       join_next_generation(context_, Deadline::after_seconds(start_seconds), "the workers and states of all ranks");
   while (generation) {
