@@ -37,14 +37,28 @@ std::string made_up_source(std::uint64_t file) {
   return text;
 }
 
+bool readable(const fs::path& dataset, const fs::path& output) {
+  os::Command command;
+  command.arguments = {std::string(GANYMEDE_BINARY_DIR) + "/ganymede-data", "inspect", dataset.string()};
+  command.output_file = output.string();
+  return wait_for_end(os::spawn(command), 60).exit_code == 0;
+}
+
 }  // namespace
 
 std::string tiny_dataset() {
   fs::path home = fs::path(GANYMEDE_BINARY_DIR) / "test-data";
   fs::path dataset = home / "tiny";
-  if (fs::exists(dataset)) return dataset.string();
   fs::path draft = home / fmt::format("draft.{}", getpid());
   fs::create_directories(draft / "sources");
+  if (fs::exists(dataset)) {
+    if (readable(dataset, draft / "inspected")) {
+      fs::remove_all(draft);
+      return dataset.string();
+    }
+    std::error_code taken;  // of a format before this one
+    fs::rename(dataset, draft / "old", taken);
+  }
   for (int i = 0; i < files; ++i)
     std::ofstream(draft / "sources" / fmt::format("module_{:03}.py", i))
         << made_up_source(static_cast<std::uint64_t>(i));
