@@ -4,6 +4,7 @@
 
 #include "common/cell/exchange_layout.h"
 #include "common/model_spec/model_spec.h"
+#include "common/plan/plan.h"
 #include "common/plan/pool.h"
 #include "common/step_protocol/control_block.h"
 #include "common/wire/bucket_form.h"
@@ -65,8 +66,8 @@ Layout state_layout(const placement::Placement& placement, const std::vector<std
 }
 
 Layout arena_layout(const config::Config& config, const placement::Placement& placement) {
-  std::int64_t slots = std::int64_t{offloaded_layers(config)} * placement::rows_of(config, placement.rank).count;
-  return one_array("arena", ElementType::u8, slots * arena_slot_bytes(config));
+  std::int64_t slots = std::int64_t{plan::offloaded_layers(config)} * placement::rows_of(config, placement.rank).count;
+  return one_array("arena", ElementType::u8, slots * plan::hidden_bytes(config));
 }
 
 Layout batches_layout(const config::Config& config, const placement::Placement& placement) {

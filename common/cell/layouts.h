@@ -4,7 +4,6 @@
 #include "common/placement/placement.h"
 #include "common/shm/segment.h"
 
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,17 +11,6 @@
 /// The layout of every segment of a cell: pure functions of configuration and placement.
 namespace ganymede::shm {
 
-/// Layers whose saved inputs live in the arena: the first ceil(offload.fraction · layers).
-inline int offloaded_layers(const config::Config& config) {
-  // A fraction such as 0.07 of 100 layers must not become 8 through its last binary digit.
-  return static_cast<int>(std::ceil(config.offload.fraction * config.model.layers - 1e-9));
-}
-/// Bytes of one saved layer input [seq_len, hidden] in compute.dtype, rounded up to 64. The arena holds one slot for
-/// every (offloaded layer, row of this rank); slot (layer, row) is layer · rows + row.
-inline std::int64_t arena_slot_bytes(const config::Config& config) {
-  std::int64_t element = config.compute.dtype == config::Dtype::bf16 ? 2 : 4;
-  return (config.data.seq_len * std::int64_t{config.model.hidden} * element + 63) / 64 * 64;
-}
 /// Before-images that segment "side" can hold: checkpoint.side_fraction of the chunks, at least 4.
 std::int64_t side_slots(const config::Config& config, const placement::Placement& placement);
 
@@ -39,7 +27,8 @@ Layout working_layout(const config::Config& config, const placement::Placement& 
 /// "state.<epoch>": entry per state slot of the optimizer (f32 [shard_elements]) and `redo`
 /// (f32 [1 + slots][chunk_elements]: new values of one chunk of the master, then of every state slot).
 Layout state_layout(const placement::Placement& placement, const std::vector<std::string>& slots, int epoch);
-/// "arena": entry `values` (u8 [offloaded layers · rows · slot bytes]): saved layer inputs in host memory.
+/// "arena": entry `values` (u8): a slot of plan::hidden_bytes for the saved input of every (offloaded layer, row of
+/// this rank); slot (layer, row) is layer · rows + row.
 Layout arena_layout(const config::Config& config, const placement::Placement& placement);
 /// "batches": `words` (u64 [slots]: the step each slot holds), `header` (u64 [slots][8]: step, loss tokens of the whole
 /// step over all ranks, rows of this rank, content hash, zeros), `tokens`, `targets` (-1: no loss), `documents` (i32
