@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Tokens a second of configs/recipes/small.toml on one rank against the same shape in PyTorch + transformers.
-Pairs of runs, one after the other, so that a slow moment of the machine meets both; with all activations kept, and with
-full recomputation.
+"""Tokens a second of configs/recipes/small.toml against the same shape in PyTorch + transformers: on one rank, or on two
+with one core each, there against FSDP2 over gloo. Pairs of runs, one after the other, so that a slow moment of the
+machine meets both; with all activations kept, and with full recomputation.
 
-    tests/perf/peer/compare.py BUILD_FOLDER [--dtype fp32|bf16] [--pairs N] [--steps N]
+    tests/perf/peer/compare.py BUILD_FOLDER [--dtype fp32|bf16] [--ranks 1|2] [--pairs N] [--steps N]
 """
 
 import argparse
@@ -18,10 +18,11 @@ here = pathlib.Path(__file__).resolve().parent
 recipe = here.parents[2] / "configs" / "recipes" / "small.toml"
 
 
-def ganymede(build, run, dtype, steps, recompute):
+def ganymede(build, run, dtype, ranks, steps, recompute):
     shutil.rmtree(run, ignore_errors=True)
     settings = ["validation.every_steps=0", 'sample.prompt=""', "checkpoint.every_steps=0", f"compute.dtype={dtype}",
-                f"wire.dense_gather={dtype}", f"wire.expert_gather={dtype}", f"recompute={recompute}"]
+                f"wire.dense_gather={dtype}", f"wire.expert_gather={dtype}", f"recompute={recompute}",
+                f"parallel.ranks={ranks}"]
     command = [build / "ganymede", "train", recipe, "--run", run, "--steps", str(steps)]
     for setting in settings:
         command += ["--set", setting]
@@ -40,17 +41,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=lambda text: pathlib.Path(text).resolve())
     parser.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32")
+    parser.add_argument("--ranks", type=int, choices=[1, 2], default=1)
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--steps", type=int, default=8)
     arguments = parser.parse_args()
-    common = ["--dtype", arguments.dtype, "--steps", "4"]
+    common = ["--dtype", arguments.dtype, "--steps", "4", "--ranks", str(arguments.ranks),
+              "--threads", str(2 // arguments.ranks)]
     variants = {"none": common, "full": [*common, "--checkpointing"]}
     ratios = {name: [] for name in variants}
     with tempfile.TemporaryDirectory(prefix="ganymede.") as folder:
         for _ in range(arguments.pairs):
             for recompute, options in variants.items():
-                ours = ganymede(arguments.build, pathlib.Path(folder) / "run", arguments.dtype, arguments.steps,
-                                recompute)
+                ours = ganymede(arguments.build, pathlib.Path(folder) / "run", arguments.dtype, arguments.ranks,
+                                arguments.steps, recompute)
                 theirs = peer(options)
                 ratios[recompute].append(ours / theirs)
                 print(f"recompute {recompute}: ganymede {ours:7.0f} tok/s   transformers {theirs:7.0f} tok/s"

@@ -1,16 +1,25 @@
 """One training step of a 114M-parameter Qwen3-MoE in PyTorch + transformers with AdamW, timed.
 
 The shape of configs/recipes/small.toml: 8 layers, hidden 512, 32 experts top-4 of 256, vocabulary 8,192,
-2 rows of 1,024 tokens. Prints one JSON object: median seconds a step and tokens a second.
+2 rows of 1,024 tokens. With --ranks, the rows are divided over as many processes and the model is sharded with FSDP2
+(fully_shard) over gloo. Prints one JSON object: median seconds a step and tokens a second.
 """
 
 import argparse
 import json
 import statistics
+import tempfile
 import time
 
 import torch
+import torch.distributed
+import torch.multiprocessing
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
+
+
+rows, sequence = 2, 1024
 
 
 def build(experts_implementation):
@@ -26,23 +35,27 @@ def build(experts_implementation):
     return Qwen3MoeForCausalLM(config)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=4)
-    parser.add_argument("--checkpointing", action="store_true", help="full activation recomputation")
-    parser.add_argument("--experts", default="", help="eager or grouped_mm; empty: the library's choice")
-    arguments = parser.parse_args()
+def shard(model, ranks):
+    """Every layer, and what is outside of them, is gathered for its forward and its backward, as in our plan."""
+    mesh = init_device_mesh("cpu", (ranks,))
+    for layer in model.model.layers:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+
+
+def measure(arguments):
+    """Seconds of each step, the first left out."""
     torch.set_num_threads(arguments.threads)
     model = build(arguments.experts)
     if arguments.dtype == "bf16":
         model = model.to(torch.bfloat16)
     if arguments.checkpointing:
         model.gradient_checkpointing_enable()
+    if arguments.ranks > 1:
+        shard(model, arguments.ranks)
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-    tokens = torch.randint(0, 8192, (2, 1024))
+    tokens = torch.randint(0, 8192, (rows // arguments.ranks, sequence))
     seconds = []
     for _ in range(arguments.steps + 1):
         begin = time.perf_counter()
@@ -52,11 +65,38 @@ def main():
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         seconds.append(time.perf_counter() - begin)
-    step = statistics.median(seconds[1:])
+    return sum(p.numel() for p in model.parameters()), seconds[1:]
+
+
+def report(arguments, parameters, seconds):
+    step = statistics.median(seconds)
     print(json.dumps({
-        "parameters": sum(p.numel() for p in model.parameters()), "dtype": arguments.dtype,
-        "threads": arguments.threads, "checkpointing": arguments.checkpointing,
-        "step_seconds": step, "tokens_per_second": tokens.numel() / step}))
+        "parameters": parameters, "dtype": arguments.dtype, "ranks": arguments.ranks, "threads": arguments.threads,
+        "checkpointing": arguments.checkpointing, "step_seconds": step, "tokens_per_second": rows * sequence / step}))
+
+
+def rank_main(rank, arguments, meeting_place):
+    torch.distributed.init_process_group("gloo", init_method="file://" + meeting_place, rank=rank,
+                                         world_size=arguments.ranks)
+    parameters, seconds = measure(arguments)
+    if rank == 0:
+        report(arguments, parameters, seconds)
+    torch.distributed.destroy_process_group()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32")
+    parser.add_argument("--ranks", type=int, choices=[1, 2], default=1)
+    parser.add_argument("--threads", type=int, default=2, help="of each rank")
+    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--checkpointing", action="store_true", help="full activation recomputation")
+    parser.add_argument("--experts", default="", help="eager or grouped_mm; empty: the library's choice")
+    arguments = parser.parse_args()
+    if arguments.ranks == 1:
+        return report(arguments, *measure(arguments))
+    with tempfile.TemporaryDirectory() as folder:
+        torch.multiprocessing.spawn(rank_main, (arguments, folder + "/meeting"), arguments.ranks)
 
 
 if __name__ == "__main__":
