@@ -34,6 +34,27 @@ void write_and_sync(const std::string& path, std::string_view content) {
   if (::fsync(fd.get()) != 0) fail("{} cannot be synced: {}.", path, reason());
 }
 
+/// Whether the path leads to something that is there and holds no content: a terminal, a pipe, /dev/null.
+bool is_device(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
+/// The file that a link leads to, so that it is replaced and not the link; else the path itself.
+std::string linked_file(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_symlink(path, error)) return path;
+  std::string target = std::filesystem::canonical(path, error).string();
+  return error ? path : target;
+}
+
+/// There is no old content to keep, and its name must not become that of a file.
+void write_to_device(const std::string& path, std::string_view content) {
+  Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd) fail("{} cannot be opened: {}.", path, reason());
+  write_all(fd.get(), content, path);
+}
+
 std::string folder_of(const std::string& path) {
   auto folder = std::filesystem::path(path).parent_path();
   return folder.empty() ? "." : folder.string();
@@ -55,7 +76,9 @@ std::string read_file(const std::string& path) {
   }
 }
 
-void write_file_atomically(const std::string& path, std::string_view content) {
+void write_file_atomically(const std::string& given, std::string_view content) {
+  if (is_device(given)) return write_to_device(given, content);
+  std::string path = linked_file(given);
   std::string draft = fmt::format("{}.{}.draft", path, ::getpid());
   try {
     write_and_sync(draft, content);

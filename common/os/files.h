@@ -12,7 +12,8 @@ namespace ganymede::os {
 /// The whole file. Throws Error naming path and reason.
 std::string read_file(const std::string& path);
 /// Writes to a temporary file beside it, syncs, renames, syncs the folder: afterwards the old or the new content is
-/// there, whatever happens. Throws Error (a full disk leaves the old file).
+/// there, whatever happens. Throws Error (a full disk leaves the old file). A path that leads to a device or a pipe is
+/// written to and stays what it is.
 void write_file_atomically(const std::string& path, std::string_view content);
 /// Makes names that were added to or removed from the folder durable. Throws Error naming folder and reason.
 void sync_folder(const std::string& folder);

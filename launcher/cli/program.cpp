@@ -7,11 +7,14 @@
 
 #include "common/base/command_line.h"
 #include "common/base/error.h"
+#include "common/base/run_command.h"
+#include "launcher/cli/config.h"
 #include "launcher/cli/ctl.h"
 #include "launcher/cli/doctor.h"
 #include "launcher/cli/plan.h"
 #include "launcher/cli/siblings.h"
 #include "launcher/cli/train.h"
+#include "launcher/cli/version.h"
 
 namespace ganymede::cli {
 namespace {
@@ -39,20 +42,20 @@ int run(int argc, char** argv) {
   }
   CLI::App app("Ganymede pre-trains mixture-of-experts language models.", "ganymede");
   app.require_subcommand(1);
+  app.set_version_flag("--version", version_text(), "Print version, commit and build");
   add_train(app);
-  app.add_subcommand("data", "pack text into a dataset, inspect one: ganymede data --help");
-  app.add_subcommand("checkpoint", "list and verify checkpoints: ganymede checkpoint --help");
-  app.add_subcommand("eval", "loss of a checkpoint on a dataset: ganymede eval --help");
-  app.add_subcommand("generate", "continue a text with a checkpoint: ganymede generate --help");
+  app.add_subcommand("data", "Pack text into a dataset, inspect one: ganymede data --help");
+  app.add_subcommand("checkpoint", "List, verify and dump checkpoints: ganymede checkpoint --help");
+  app.add_subcommand("eval", "Loss of a checkpoint on a dataset: ganymede eval --help");
+  app.add_subcommand("generate", "Continue a text with a checkpoint: ganymede generate --help");
   add_plan(app);
+  add_config(app);
   add_ctl(app);
   add_doctor(app);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::CallForAllHelp& help) {
-    return app.exit(help);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return app.exit(asked);
   } catch (const CLI::ParseError& error) {
     fail_usage("{} (see `ganymede --help`).", command_line::fault(app, error));
   }
@@ -63,15 +66,7 @@ int run(int argc, char** argv) {
 
 int program(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
-  try {
-    return run(argc, argv);
-  } catch (const Error& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return static_cast<int>(error.code());
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return static_cast<int>(ExitCode::failed);
-  }
+  return run_command("", [&] { return run(argc, argv); });
 }
 
 }  // namespace ganymede::cli

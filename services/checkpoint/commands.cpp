@@ -4,11 +4,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "common/base/command_line.h"
 #include "common/base/error.h"
+#include "common/base/run_command.h"
 #include "common/base/text.h"
 #include "services/checkpoint/dump.h"
 #include "services/checkpoint/list.h"
@@ -114,7 +116,7 @@ CLI::App* subcommand(CLI::App& app, Arguments& arguments, const char* name, cons
   return command;
 }
 
-ExitCode parse_and_run(int argc, char** argv, int& parse_code) {
+int parse_and_run(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("Looks at the checkpoints of a run; also while it is training.", "ganymede checkpoint");
   app.require_subcommand(1);
@@ -129,34 +131,20 @@ ExitCode parse_and_run(int argc, char** argv, int& parse_code) {
   write->add_option("--to", arguments.to, "the file to write")->required();
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    bool asked_for_help = error.get_exit_code() == 0;
-    if (asked_for_help) {
-      app.exit(error);
-    } else {
-      fmt::print(stderr, "ganymede checkpoint: {} (--help shows how it is used)\n", command_line::fault(app, error));
-    }
-    parse_code = asked_for_help ? 0 : static_cast<int>(ExitCode::usage);
-    return ExitCode::done;
+    fail_usage("{} (see `ganymede checkpoint --help`)", command_line::fault(app, error));
   }
-  if (list->parsed()) return run_list(arguments);
-  return check->parsed() ? run_verify(arguments) : run_dump(arguments);
+  if (list->parsed()) return static_cast<int>(run_list(arguments));
+  return static_cast<int>(check->parsed() ? run_verify(arguments) : run_dump(arguments));
 }
 
 }  // namespace
 
 int commands(int argc, char** argv) {
-  try {
-    int parse_code = 0;
-    ExitCode code = parse_and_run(argc, argv, parse_code);
-    return parse_code != 0 ? parse_code : static_cast<int>(code);
-  } catch (const Error& error) {
-    fmt::print(stderr, "ganymede checkpoint: {}\n", error.what());
-    return static_cast<int>(error.code());
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "ganymede checkpoint: {}\n", error.what());
-    return static_cast<int>(ExitCode::failed);
-  }
+  std::signal(SIGPIPE, SIG_IGN);
+  return run_command("ganymede checkpoint: ", [&] { return parse_and_run(argc, argv); });
 }
 
 }  // namespace ganymede::checkpoint

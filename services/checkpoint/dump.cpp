@@ -1,8 +1,11 @@
 #include "services/checkpoint/dump.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -16,6 +19,9 @@ namespace {
 class PartialFile {
  public:
   explicit PartialFile(std::string path) : path_(std::move(path)), partial_(path_ + ".partial") {
+    std::error_code error;
+    if (std::filesystem::exists(path_, error) && !std::filesystem::is_regular_file(path_, error))
+      fail_usage("--to {}: that is no file; name one that is made or replaced.", path_);
     file_ = std::fopen(partial_.c_str(), "wbe");
     if (file_ == nullptr) fail("{} cannot be made: {}.", partial_, std::strerror(errno));
   }
@@ -32,7 +38,8 @@ class PartialFile {
     written_ += bytes;
   }
   std::uint64_t complete() {
-    if (std::fflush(file_) != 0) fail("{} cannot be written: {}.", partial_, std::strerror(errno));
+    if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0)
+      fail("{} cannot be written: {}.", partial_, std::strerror(errno));
     if (std::rename(partial_.c_str(), path_.c_str()) != 0) fail("{} cannot be made: {}.", path_, std::strerror(errno));
     std::fclose(file_);
     file_ = nullptr;

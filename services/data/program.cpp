@@ -9,6 +9,7 @@
 
 #include "common/base/command_line.h"
 #include "common/base/error.h"
+#include "common/base/run_command.h"
 #include "services/data/commands.h"
 #include "services/data/data_service.h"
 
@@ -119,15 +120,7 @@ bool is_service(int argc, char** argv) {
 int program(int argc, char** argv) {
   if (is_service(argc, argv)) return service::run(service::Kind::data, argc, argv, serve);
   std::signal(SIGPIPE, SIG_IGN);
-  try {
-    return command_line(argc, argv);
-  } catch (const Error& error) {
-    fmt::print(stderr, "ganymede-data: {}\n", error.what());
-    return static_cast<int>(error.code());
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "ganymede-data: {}\n", error.what());
-    return static_cast<int>(ExitCode::failed);
-  }
+  return run_command("ganymede-data: ", [&] { return command_line(argc, argv); });
 }
 
 }  // namespace ganymede::data

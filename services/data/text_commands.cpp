@@ -1,7 +1,9 @@
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
+#include <system_error>
 
 #include "common/base/error.h"
 #include "services/data/commands.h"
@@ -29,8 +31,8 @@ void decode_command(const std::string& dataset, std::istream& in) {
     if (error != std::errc() || end != word.data() + word.size()) fail_usage("\"{}\" is no token id.", word);
     std::string bytes = tokenizer->bytes_of(id, first);
     first = false;
-    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
-    if (std::fflush(stdout) != 0) return;  // nobody reads any more
+    bool written = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() && std::fflush(stdout) == 0;
+    if (!written) throw std::system_error(errno, std::generic_category(), "stdout");
   }
 }
 

@@ -4,7 +4,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "common/base/command_line.h"
 #include "common/base/error.h"
+#include "common/base/run_command.h"
 #include "common/service/service.h"
 #include "services/optimizer/plugin_commands.h"
 #include "services/optimizer/server.h"
@@ -42,11 +44,10 @@ int command(int argc, char** argv) {
   try {
     fmt::print("{}\n", answer(app, argc, argv));
     return static_cast<int>(ExitCode::done);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? static_cast<int>(ExitCode::done) : static_cast<int>(ExitCode::usage);
-  } catch (const Error& error) {
-    fmt::print(stderr, "ganymede-optimizer: {}\n", error.what());
-    return static_cast<int>(error.code());
+    fail_usage("{} (see `ganymede-optimizer --help`)", command_line::fault(app, error));
   }
 }
 
@@ -54,7 +55,8 @@ int command(int argc, char** argv) {
 
 int program(int argc, char** argv) {
   bool service = argc > 1 && (std::string(argv[1]) == "--run" || std::string(argv[1]) == "--rank");
-  return service ? service::run(service::Kind::optimizer, argc, argv, serve) : command(argc, argv);
+  return service ? service::run(service::Kind::optimizer, argc, argv, serve)
+                 : run_command("ganymede-optimizer: ", [&] { return command(argc, argv); });
 }
 
 }  // namespace ganymede::optimizer

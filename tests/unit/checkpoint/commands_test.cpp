@@ -1,8 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -126,6 +128,17 @@ TEST(Commands, DumpThatCannotBeWrittenLeavesNothing) {
   Ran ran = run({"dump", folder.path(), "--to", folder.path() + "/none/model.safetensors"});
   EXPECT_EQ(ran.code, 1);
   EXPECT_THAT(ran.err, testing::HasSubstr("none/model.safetensors"));
+}
+
+TEST(Commands, WhatIsNoFileIsNotReplacedByADump) {
+  test::TemporaryFolder folder;
+  TestWorld(test_config(1, 1), folder.path()).checkpoint(7);
+  std::string pipe = folder.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  Ran ran = run({"dump", folder.path(), "--to", pipe});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, testing::HasSubstr("--to " + pipe + ": that is no file"));
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 
 TEST(List, WorksWhileCheckpointsComeAndGo) {

@@ -45,6 +45,27 @@ TEST_F(Files, WrittenContentReadsBack) {
   EXPECT_EQ(entries(folder), 1u);
 }
 
+TEST_F(Files, APipeIsWrittenToAndStaysOne) {
+  ASSERT_EQ(::mkfifo(in("pipe").c_str(), 0600), 0);
+  Fd reader(::open(in("pipe").c_str(), O_RDONLY | O_NONBLOCK));
+  write_file_atomically(in("pipe"), "some");
+  char content[8] = {};
+  EXPECT_EQ(::read(reader.get(), content, sizeof content), 4);
+  EXPECT_STREQ(content, "some");
+  struct stat status {};
+  ASSERT_EQ(::stat(in("pipe").c_str(), &status), 0);
+  EXPECT_TRUE(S_ISFIFO(status.st_mode));
+  EXPECT_EQ(entries(folder), 1u);
+}
+
+TEST_F(Files, OfALinkTheFileIsReplacedThatItLeadsTo) {
+  write_file_atomically(in("a"), "old");
+  fs::create_symlink("a", in("link"));
+  write_file_atomically(in("link"), "new");
+  EXPECT_EQ(read_file(in("a")), "new");
+  EXPECT_TRUE(fs::is_symlink(in("link")));
+}
+
 TEST_F(Files, FullDiskLeavesTheOldContentAndNoDraft) {
   write_file_atomically(in("a"), "old");
   pid_t child = ::fork();

@@ -4,6 +4,7 @@
 
 #include "common/base/command_line.h"
 #include "common/base/error.h"
+#include "common/base/run_command.h"
 #include "services/worker/engine/inference/evaluate.h"
 #include "services/worker/engine/inference/generate.h"
 
@@ -45,11 +46,12 @@ void add_eval(CLI::App& app, EvaluateOptions& options) {
   command->callback([&options] { evaluate(options); });
 }
 
-void parse(CLI::App& app, int argc, char** argv, int& exit_code) {
+int parse(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
+    return static_cast<int>(ExitCode::done);
   } catch (const CLI::Success& help) {
-    exit_code = app.exit(help);
+    return app.exit(help);
   } catch (const CLI::ParseError& error) {
     fail_usage("{} (see --help)", command_line::fault(app, error));
   }
@@ -65,16 +67,7 @@ int inference_program(int argc, char** argv) {
   EvaluateOptions evaluate_options;
   add_generate(app, generate_options);
   add_eval(app, evaluate_options);
-  int exit_code = static_cast<int>(ExitCode::done);
-  try {
-    parse(app, argc, argv, exit_code);
-  } catch (const std::exception& error) {
-    const auto* ours = dynamic_cast<const Error*>(&error);
-    std::string text = error.what();
-    fmt::print(stderr, "ganymede-worker: {}\n", text.substr(0, text.find('\n')));  // libtorch adds a stack
-    return static_cast<int>(ours == nullptr ? ExitCode::failed : ours->code());
-  }
-  return exit_code;
+  return run_command("ganymede-worker: ", [&] { return parse(app, argc, argv); });
 }
 
 }  // namespace ganymede::worker

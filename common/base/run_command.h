@@ -1,0 +1,14 @@
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+namespace ganymede {
+
+/// Runs what a person asked of a program and returns the program's exit code: that of `body`, or that of the exception
+/// that left it, whose text goes to stderr as one line behind `prefix` ("ganymede-data: "). All that was printed has
+/// reached stdout then; where it could not be written (a full disk), that is the line, and the code is 1. A reader of
+/// a pipe that went away before the end is no fault.
+int run_command(std::string_view prefix, const std::function<int()>& body);
+
+}  // namespace ganymede
