@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <vector>
 
 #include "common/base/error.h"
@@ -79,18 +80,37 @@ std::string meant(const std::string& key, const std::vector<Field>& all) {
   fail_usage("{}: key '{}' is not known; did you mean '{}'?", where, key, near);
 }
 
+/// Without these a plan would show made-up times. What a machine may do without has a standard value: latencies,
+/// `shared`, and the name.
+bool needed(const std::string& key) {
+  return key.ends_with("gflops") || key.ends_with("efficiency") || key.ends_with("gb_per_second");
+}
+
+void check_complete(const std::string& file, const std::vector<Field>& all, const std::set<std::string>& given) {
+  std::vector<std::string> missing;
+  for (const Field& field : all) {
+    if (needed(field.key) && !given.contains(field.key)) missing.push_back(field.key);
+  }
+  if (missing.empty()) return;
+  fail_usage("{} lacks {} {}: configs/hardware/ has complete files, docs/plan.md explains the keys.", file,
+             missing.size() == 1 ? "the key" : "the keys", fmt::join(missing, ", "));
+}
+
 }  // namespace
 
 Hardware load_hardware(const std::string& file) {
   Hardware hardware;
   hardware.name = std::filesystem::path(file).stem().string();
   std::vector<Field> all = fields(hardware);
+  std::set<std::string> given;
   for (const auto& leaf : config::read_toml(read_hardware(file), file)) {
     std::string where = fmt::format("{}:{}", file, leaf.line);
     auto found = std::find_if(all.begin(), all.end(), [&](const Field& f) { return f.key == leaf.key; });
     if (found == all.end()) unknown(where, leaf.key, all);
     config::assign(*found, leaf.value, where);
+    given.insert(leaf.key);
   }
+  check_complete(file, all, given);
   return hardware;
 }
 

@@ -34,7 +34,8 @@ struct Hardware {
   Link node, network;  // inside a node, between nodes
 };
 
-/// Reads a hardware file. Throws Error(usage) as config::load does: file, line, key, value, and the nearest known key.
+/// Reads a hardware file. Throws Error(usage) as config::load does: file, line, key, value, and the nearest known key;
+/// and when rates or efficiencies are missing, naming them.
 Hardware load_hardware(const std::string& file);
 
 }  // namespace ganymede::plan

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "common/base/error.h"
 #include "common/os/files.h"
@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int format = 1;
+constexpr int format = 2;
 
 std::string bucket_name(const Operation& operation, const placement::Placement& placement) {
   return operation.bucket < 0 ? "" : placement.buckets[operation.bucket].name;
@@ -30,19 +30,29 @@ std::string class_of(const std::string& kind, int layer, const std::string& buck
   return kind + " " + place + " " + bucket.substr(bucket.rfind('.') + 1);
 }
 
-/// Means by a key.
-struct Means {
-  std::map<std::string, std::pair<double, int>> sums;
-  void add(const std::string& key, double ms) {
-    auto& [sum, count] = sums[key];
-    sum += ms;
-    ++count;
-  }
-  const double* find(const std::string& key, double& mean) const {
-    auto found = sums.find(key);
-    if (found == sums.end()) return nullptr;
-    mean = found->second.first / found->second.second;
-    return &mean;
+/// The middle one; of an even number the mean of the two in the middle. Not of nothing.
+double median(std::vector<double> values) {
+  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double least(const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); }
+
+/// Durations by a key.
+struct Durations {
+  std::map<std::string, std::vector<double>> all;
+  void add(const std::string& key, double ms) { all[key].push_back(ms); }
+  bool find(const std::string& key, double& ms) const {
+    auto found = all.find(key);
+    if (found == all.end()) return false;
+    ms = median(found->second);
+    return true;
   }
 };
 
@@ -59,26 +69,26 @@ struct Numbered {
 }  // namespace
 
 OperationMeter::OperationMeter(const StepPlan& plan)
-    : plan_(plan),
-      sum_(plan.operations.size(), 0.0),
-      least_(plan.operations.size(), std::numeric_limits<double>::infinity()),
-      collective_(plan.operations.size(), false) {}
+    : plan_(plan), samples_(plan.operations.size()), collective_(plan.operations.size(), false) {}
 
 void OperationMeter::add(const std::vector<Span>& spans) {
-  GANYMEDE_CHECK(spans.size() == sum_.size(), "{} spans of a plan of {} operations", spans.size(), sum_.size());
+  GANYMEDE_CHECK(spans.size() == samples_.size(), "{} spans of a plan of {} operations", spans.size(), samples_.size());
+  std::size_t place = static_cast<std::size_t>(steps_) % remembered;
   for (std::size_t i = 0; i < spans.size(); ++i) {
     double ms = std::max(0.0, spans[i].end_ms - spans[i].start_ms - spans[i].outside.words_ms);
-    sum_[i] += ms;
-    least_[i] = std::min(least_[i], ms);
+    if (samples_[i].size() < remembered)
+      samples_[i].push_back(ms);
+    else
+      samples_[i][place] = ms;
     if (spans[i].outside.collectives_ms > 0) collective_[i] = true;
   }
   ++steps_;
 }
 
 std::vector<double> OperationMeter::durations() const {
-  std::vector<double> durations(sum_.size(), 0.0);
-  for (std::size_t i = 0; i < sum_.size() && steps_ > 0; ++i)
-    durations[i] = collective_[i] ? least_[i] : sum_[i] / steps_;
+  std::vector<double> durations(samples_.size(), 0.0);
+  for (std::size_t i = 0; i < samples_.size() && steps_ > 0; ++i)
+    durations[i] = collective_[i] ? least(samples_[i]) : median(samples_[i]);
   return durations;
 }
 
@@ -87,13 +97,17 @@ std::string OperationMeter::json(const placement::Placement& placement) const {
   nlohmann::ordered_json object = {
       {"format", format}, {"rank", placement.rank}, {"ranks", placement.world}, {"steps", steps_}};
   object["operations"] = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < ms.size(); ++i) {
+  for (std::size_t i = 0; i < ms.size() && steps_ > 0; ++i) {
     const Operation& o = plan_.operations[i];
     object["operations"].push_back({{"kind", name(o.kind)},
                                     {"layer", o.layer},
                                     {"bucket", bucket_name(o, placement)},
                                     {"row", o.row},
-                                    {"ms", ms[i]}});
+                                    {"count", samples_[i].size()},
+                                    {"ms", ms[i]},
+                                    {"median_ms", median(samples_[i])},
+                                    {"mean_ms", mean(samples_[i])},
+                                    {"least_ms", least(samples_[i])}});
   }
   return object.dump(1) + "\n";
 }
@@ -104,7 +118,9 @@ MeasuredOperations::MeasuredOperations(const std::string& file) : file_(file) {
   if (!std::filesystem::is_regular_file(file, error)) fail_usage("Measurements {} are not a file.", file);
   try {
     auto object = json::parse(os::read_file(file));
-    if (object.at("format").get<int>() != format) fail_usage("{} is of another format than {}.", file, format);
+    if (object.at("format").get<int>() != format) {
+      fail_usage("{} is of another format than {}: measure again, with check.measure_operations = true.", file, format);
+    }
     rank_ = object.at("rank").get<int>();
     ranks_ = object.at("ranks").get<int>();
     steps_ = object.at("steps").get<int>();
@@ -123,7 +139,7 @@ MeasuredOperations::MeasuredOperations(const std::string& file) : file_(file) {
 
 std::vector<double> MeasuredOperations::durations(const StepPlan& plan, const config::Config& config,
                                                   const placement::Placement& placement) const {
-  Means exact, alike, kinds;
+  Durations exact, alike, kinds;
   Numbered in_file, in_plan;
   for (const Entry& e : entries_) {
     exact.add(in_file.key(e.kind, e.layer, e.bucket, e.row), e.ms);

@@ -5,8 +5,10 @@
 
 #include <cmath>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "common/base/error.h"
+#include "common/os/files.h"
 #include "common/plan/cost/flops.h"
 #include "common/plan/cost/measured.h"
 #include "common/plan/simulated/executor.h"
@@ -73,6 +75,19 @@ TEST(HardwareFile, FaultsNamePlaceKeyAndWayOut) {
   EXPECT_EQ(error("[node]\ngb_per_second = nan\n"),
             ":2: key 'node.gb_per_second' is nan, but has to be above 0 and up to 1000000000000.");
   EXPECT_NE(error("[node\n").find(":1: this is not TOML"), std::string::npos);
+}
+
+TEST(HardwareFile, RatesThatAreMissingAreNamed) {
+  test::TemporaryFolder folder;
+  std::string whole = os::read_file(GANYMEDE_SOURCE_DIR "/configs/hardware/cpu2.toml");
+  std::string file = write(folder, whole.substr(0, whole.find("[network]")));
+  EXPECT_EQ(usage_error([&] { load_hardware(file); }),
+            file +
+                " lacks the key network.gb_per_second: configs/hardware/ has complete files, docs/plan.md explains "
+                "the keys.");
+  file = write(folder, "name = \"x\"\n");
+  EXPECT_NE(usage_error([&] { load_hardware(file); }).find("the keys compute.fp32_gflops, compute.bf16_gflops, "),
+            std::string::npos);
 }
 
 TEST(HardwareFile, AFileThatIsNotThereAndAFolderAreNamed) {
@@ -160,15 +175,35 @@ struct Measured : testing::Test {
   }
 };
 
-TEST_F(Measured, MeansWithoutWaitsComeBackFromTheFile) {
+TEST_F(Measured, MediansWithoutWaitsComeBackFromTheFile) {
   OperationMeter meter(plan);
   meter.add(spans(10, 500, 0));
   meter.add(spans(20, 5000, 0));
+  meter.add(spans(900, 0, 0));  // a step in which the machine was busy
   MeasuredOperations file(write(folder, meter.json(placement)));
-  EXPECT_EQ(file.steps(), 2);
+  EXPECT_EQ(file.steps(), 3);
   EXPECT_EQ(file.ranks(), 2);
   std::vector<double> ms = file.durations(plan, config, placement);
-  for (std::size_t i = 0; i < ms.size(); ++i) EXPECT_NEAR(ms[i], 15 + static_cast<double>(i), 1e-9);
+  for (std::size_t i = 0; i < ms.size(); ++i) EXPECT_NEAR(ms[i], 20 + static_cast<double>(i), 1e-9);
+  meter.add(spans(30, 0, 0));
+  EXPECT_NEAR(meter.durations()[0], 25, 1e-9) << "of an even number: between the two in the middle";
+}
+
+TEST_F(Measured, TheFileSaysHowDurationsAreSpread) {
+  OperationMeter meter(plan);
+  for (double ms : {2.0, 4.0, 12.0}) meter.add(spans(ms, 0, 0));
+  auto first = nlohmann::json::parse(meter.json(placement))["operations"][0];
+  EXPECT_EQ(first["count"], 3);
+  EXPECT_EQ(first["median_ms"], 4);
+  EXPECT_EQ(first["mean_ms"], 6);
+  EXPECT_EQ(first["least_ms"], 2);
+}
+
+TEST_F(Measured, OfALongRunTheLastStepsCount) {
+  OperationMeter meter(plan);
+  for (std::size_t i = 0; i < OperationMeter::remembered; ++i) meter.add(spans(1, 0, 0));
+  for (std::size_t i = 0; i < OperationMeter::remembered; ++i) meter.add(spans(2, 0, 0));
+  EXPECT_EQ(meter.durations()[0], 2);
 }
 
 TEST_F(Measured, OfCollectivesTheLeastCounts) {
@@ -191,7 +226,7 @@ TEST_F(Measured, APlanWithOtherOperationsTakesThoseOfTheSameKind) {
 }
 
 TEST_F(Measured, AKindThatWasNotMeasuredIsNamed) {
-  std::string file = write(folder, R"({"format": 1, "rank": 0, "ranks": 1, "steps": 1, "operations": []})");
+  std::string file = write(folder, R"({"format": 2, "rank": 0, "ranks": 1, "steps": 1, "operations": []})");
   std::string error = usage_error([&] { MeasuredOperations(file).durations(plan, config, placement); });
   EXPECT_EQ(error, file +
                        " has no duration of `wait_batch`: measure a run of this recipe with "
@@ -199,9 +234,9 @@ TEST_F(Measured, AKindThatWasNotMeasuredIsNamed) {
 }
 
 TEST_F(Measured, DamagedFilesAreRefusedWithAWayOut) {
-  for (const char* text : {"", "{", "[]", "{\"format\": \"1\"}", "{\"format\": 2}",
-                           R"({"format": 1, "rank": 0, "ranks": 1, "steps": 1, "operations": [{"kind": 3}]})",
-                           R"({"format": 1, "rank": 0, "ranks": 1, "steps": 1, "operations":
+  for (const char* text : {"", "{", "[]", "{\"format\": \"1\"}", "{\"format\": 1}",
+                           R"({"format": 2, "rank": 0, "ranks": 1, "steps": 1, "operations": [{"kind": 3}]})",
+                           R"({"format": 2, "rank": 0, "ranks": 1, "steps": 1, "operations":
                                [{"kind": "vote", "bucket": "", "layer": -1, "row": -1, "ms": -2}]})"}) {
     std::string file = write(folder, text);
     EXPECT_NE(usage_error([&] { MeasuredOperations{file}; }).find(file), std::string::npos) << text;
