@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 
 struct PlanOptions {
   PlanRequest request;
-  std::string svg, other;
+  std::string svg, other;                   // files; none: empty
+  std::vector<std::string> other_settings;  // "key=value"
   bool print = false, json = false;
 };
 
@@ -39,13 +40,14 @@ void show_plan(const PlanOptions& options) {
     fmt::print("{}", plan_json(report));
     return;
   }
-  if (options.print) fmt::print("{}\n", operation_table(report));
   if (!options.other.empty()) {
     PlanRequest second = options.request;
     second.recipe = options.other;
-    fmt::print("{}", difference(report, make_report(second, durations)));
+    second.settings = options.other_settings;
+    fmt::print("{}", difference(report, make_report(second, durations), options.print));
     return;
   }
+  if (options.print) fmt::print("{}\n", operation_table(report));
   fmt::print("{}", summary(report));
 }
 
@@ -54,17 +56,26 @@ void show_plan(const PlanOptions& options) {
 void add_plan(CLI::App& app) {
   auto options = std::make_shared<PlanOptions>();
   PlanRequest& request = options->request;
-  CLI::App* command = app.add_subcommand("plan", "what a step does, how long it would take, what it needs");
-  command->add_option("RECIPE", request.recipe, "recipe file, or RUN/config.toml")->required();
-  command->add_option("--set", request.settings, "a key of the configuration: --set offload.fraction=0.5")
+  CLI::App* command = app.add_subcommand("plan", "Show what a step does, how long it would take, what it needs");
+  command->add_option("RECIPE", request.recipe, "Recipe file, or RUN/config.toml")->required();
+  command->add_option("--set", request.settings, "Change a key of RECIPE: --set offload.fraction=0.5")
       ->allow_extra_args(false);
-  command->add_option("--rank", request.rank, "whose plan; standard: 0")->check(command_line::between(0, 65535));
-  auto* hardware = command->add_option("--hardware", request.hardware, "durations from a machine's numbers");
-  command->add_option("--measured", request.measured, "durations from RUN/operations.R.json")->excludes(hardware);
-  command->add_flag("--print", options->print, "a line for each operation");
-  command->add_option("--svg", options->svg, "draws lanes over predicted time into a file");
-  auto* other = command->add_option("--diff", options->other, "what another recipe's plan does otherwise");
-  command->add_flag("--json", options->json, "all of it as JSON")->excludes(other);
+  command->add_option("--rank", request.rank, "Whose plan")
+      ->check(command_line::between(0, 65535))
+      ->capture_default_str();
+  auto* hardware = command->add_option("--hardware", request.hardware,
+                                       "Take durations from a machine's numbers: configs/hardware/*.toml");
+  command->add_option("--measured", request.measured, "Take durations from a run: RUN/operations.RANK.json")
+      ->excludes(hardware);
+  command->add_flag("--print", options->print, "Print a line for each operation; with --diff: for each that differs");
+  command->add_option("--svg", options->svg,
+                      "Draw lanes over predicted time into a file; needs --hardware or --measured");
+  auto* other = command->add_option("--diff", options->other,
+                                    "Compare with the plan of another recipe, or of the same with other keys");
+  command->add_option("--diff-set", options->other_settings, "Change a key of the recipe of --diff, as --set of RECIPE")
+      ->allow_extra_args(false)
+      ->needs(other);
+  command->add_flag("--json", options->json, "Print all of it as JSON")->excludes(other);
   command->callback([options] { show_plan(*options); });
 }
 

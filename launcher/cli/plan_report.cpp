@@ -60,6 +60,7 @@ Durations read_durations(const PlanRequest& request) {
 PlanReport make_report(const PlanRequest& request, const Durations& durations) {
   PlanReport report;
   report.recipe = request.recipe;
+  report.settings = request.settings;
   report.config = config::load(request.recipe, request.settings);
   int ranks = report.config.parallel.ranks;
   if (request.rank >= ranks) fail_usage("--rank {}: {} has ranks 0 to {}.", request.rank, request.recipe, ranks - 1);

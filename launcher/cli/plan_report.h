@@ -29,7 +29,8 @@ Durations read_durations(const PlanRequest& request);
 
 /// The plan of one step on one rank, and what follows from it.
 struct PlanReport {
-  std::string recipe, durations;  // `durations` as Durations::source
+  std::string recipe, durations;      // `durations` as Durations::source
+  std::vector<std::string> settings;  // "key=value"
   config::Config config;
   placement::Placement placement;
   plan::StepPlan plan;

@@ -12,9 +12,9 @@ std::string operation_table(const PlanReport& report);
 /// Time by lane, memory and traffic of the step.
 std::string summary(const PlanReport& report);
 
-/// What a second plan does otherwise: operations that are added (+), gone (-) or changed (~), then both plans' numbers
-/// side by side.
-std::string difference(const PlanReport& from, const PlanReport& to);
+/// What two plans do otherwise: their numbers side by side, then the operations that differ: counted by kind or, with
+/// `every`, each on a line as only in the right plan (+), only in the left one (-) or changed (~).
+std::string difference(const PlanReport& left, const PlanReport& right, bool every);
 
 /// All of it as one JSON object, for programs.
 std::string plan_json(const PlanReport& report);

@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "common/base/error.h"
 #include "launcher/cli/plan_report.h"
@@ -69,22 +70,49 @@ TEST(Plan, OfTheReferenceJobShowsThePublishedBytesBetweenNodes) {
 
 TEST(Plan, APlanDoesNotDifferFromItself) {
   PlanReport report = report_of({"parallel.ranks=2"});
-  std::string text = difference(report, report);
-  EXPECT_EQ(text.find("\n+ "), std::string::npos);
-  EXPECT_EQ(text.find("\n- "), std::string::npos);
-  EXPECT_EQ(text.find("\n~ "), std::string::npos);
+  std::string text = difference(report, report, true);
+  EXPECT_EQ(text.find("operations that differ"), std::string::npos);
   EXPECT_NE(text.find(fmt::format("{} operations are the same", report.plan.operations.size())), std::string::npos);
 }
 
 TEST(Plan, ADifferenceNamesOperationsThatComeGoAndChange) {
   PlanReport none = report_of({"parallel.ranks=2"}), half = report_of({"parallel.ranks=2", "offload.fraction=0.5"});
-  std::string there = difference(none, half), back = difference(half, none);
+  std::string there = difference(none, half, true), back = difference(half, none, true);
   EXPECT_NE(there.find("\n+ offload layer.0 row 0\n"), std::string::npos) << there;
   EXPECT_NE(back.find("\n- offload layer.0 row 0\n"), std::string::npos) << back;
   EXPECT_NE(there.find("arena"), std::string::npos);
   PlanReport bf16 =
       report_of({"parallel.ranks=2", "compute.dtype=bf16", "wire.dense_gather=bf16", "wire.expert_gather=bf16"});
-  EXPECT_NE(difference(none, bf16).find("~ gather embed: wire fp32 → bf16, bytes 24 KiB → 12 KiB"), std::string::npos);
+  EXPECT_NE(difference(none, bf16, true).find("~ gather embed: wire fp32 → bf16, bytes 24 KiB → 12 KiB"),
+            std::string::npos);
+}
+
+TEST(Plan, ADifferenceBeginsWithTheNumbersAndFoldsOperationsByKind) {
+  PlanReport fp32 = report_of({"parallel.ranks=2"});
+  PlanReport fp8 = report_of({"parallel.ranks=2", "wire.expert_gather=fp8"});
+  std::string text = difference(fp32, fp8, false);
+  EXPECT_TRUE(text.starts_with("left:  " + fp32.recipe + " parallel.ranks=2\nright: ")) << text;
+  auto numbers = text.find("experts gather, forward (fp32 → fp8), inside node"), kinds = text.find("by kind");
+  ASSERT_NE(numbers, std::string::npos) << text;
+  ASSERT_NE(kinds, std::string::npos) << text;
+  EXPECT_LT(text.find("step "), numbers);
+  EXPECT_LT(text.find("most alive at once"), numbers);
+  EXPECT_LT(numbers, kinds);
+  EXPECT_EQ(count(text, "\n  gather "), 1u) << text;
+  EXPECT_EQ(count(text, "~ "), 0u);
+  EXPECT_NE(text.find("wire fp32 → fp8", kinds), std::string::npos) << text;
+}
+
+TEST(Plan, ColumnsOfTheTableAreAligned) {
+  std::istringstream lines(operation_table(report_of({"parallel.ranks=2"})));
+  std::string header, line;
+  std::getline(lines, header);
+  auto bytes = header.find("bytes") + 5, waits = header.find("waits for");
+  while (std::getline(lines, line)) {
+    ASSERT_GT(line.size(), bytes);
+    EXPECT_EQ(line[bytes], ' ') << line;
+    EXPECT_TRUE(line.size() <= waits || line[waits - 1] == ' ') << line;
+  }
 }
 
 TEST(Plan, JsonHasEveryOperationWithItsTime) {
