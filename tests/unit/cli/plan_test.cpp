@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 
 #include "common/base/error.h"
@@ -138,6 +139,21 @@ TEST(Plan, TheDrawingHasABarForEveryOperationThatTakesTime) {
   EXPECT_EQ(count(svg, "exposed communication: "), report.exposed.size());
   EXPECT_NE(svg.find("a&amp;b"), std::string::npos);
   EXPECT_TRUE(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
+}
+
+TEST(Plan, TheDrawingSaysWhatItsBarsLanesColoursAndAxisAre) {
+  std::string svg = plan_svg(report_of({"parallel.ranks=4", "parallel.replicas=2", "offload.fraction=0.5"}));
+  EXPECT_EQ(count(svg, "></text>"), 0u) << "a text without letters";
+  for (const char* part : {">gather 72 KiB<", ">layer.1.experts<", ">lane gather: parameters from other ranks<",
+                           ">busy ", ">0 ms<", ">time since the step began<", ">replica_reduce<"}) {
+    EXPECT_NE(svg.find(part), std::string::npos) << part;
+  }
+  double width = std::stod(svg.substr(svg.find("width=\"") + 7));
+  std::regex place("<text x=\"([0-9.]+)\" y=\"[0-9.]+\">([^<]+)<");
+  for (std::sregex_iterator found(svg.begin(), svg.end(), place), end; found != end; ++found) {
+    double right = std::stod((*found)[1]) + 6.6 * static_cast<double>((*found)[2].length());
+    EXPECT_LT(right, width) << (*found)[2] << ": the legend runs out of the drawing";
+  }
 }
 
 TEST(Plan, RanksThatAreNotThereAreRefused) {
