@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::size_t piece = std::size_t{64} << 20;         // touched in one call
 constexpr std::size_t verify_stride = std::size_t{2} << 20;  // one page in each is looked at
+constexpr std::size_t most_asked = 4096;                     // pages, for a look
 constexpr std::size_t most_threads = 8;                      // more do not zero pages faster on one memory controller
 
 struct NodeMask {
@@ -103,6 +104,25 @@ std::vector<int> nodes_of_cores(const std::vector<int>& cores) {
   if (numa_available() < 0) return {0};
   std::set<int> nodes;
   for (int core : cores) nodes.insert(std::max(numa_node_of_cpu(core), 0));
+  return {nodes.begin(), nodes.end()};
+}
+
+std::vector<int> nodes_of_memory(int fd, std::size_t bytes) {
+  void* mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
+  if (mapped == MAP_FAILED) fail("Shared memory cannot be mapped: {}.", std::strerror(errno));
+  std::size_t stride = std::max(verify_stride, bytes / most_asked / verify_stride * verify_stride);
+  std::vector<void*> pages;
+  for (std::size_t at = 0; at < bytes; at += stride) {
+    pages.push_back(static_cast<std::byte*>(mapped) + at);
+    [[maybe_unused]] auto touched = *static_cast<volatile std::byte*>(pages.back());
+  }
+  std::vector<int> status(pages.size(), -1);
+  long failed = ::move_pages(0, pages.size(), pages.data(), nullptr, status.data(), 0);
+  ::munmap(mapped, bytes);
+  std::set<int> nodes;
+  for (int node : status) {
+    if (failed >= 0 && node >= 0) nodes.insert(node);
+  }
   return {nodes.begin(), nodes.end()};
 }
 

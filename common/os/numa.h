@@ -11,6 +11,10 @@ int memory_nodes();
 /// NUMA nodes of these cores, ascending, each once. {0} where the kernel knows no nodes.
 std::vector<int> nodes_of_cores(const std::vector<int>& cores);
 
+/// NUMA nodes on which the pages of a shared memory object lie (at most a few thousand of them are asked for),
+/// ascending; empty where the kernel does not tell. Throws Error when it cannot be mapped.
+std::vector<int> nodes_of_memory(int fd, std::size_t bytes);
+
 /// Told how many more bytes have been touched; called from several threads.
 using TouchProgress = std::function<void(std::size_t bytes)>;
 

@@ -54,9 +54,17 @@ TEST_F(Control, SegmentsNameEveryTensor) {
   auto segments = nlohmann::json::parse(answer.output);
   EXPECT_EQ(segments.size(), 18u);
   bool found = false;
-  for (const auto& segment : segments) found = found || segment["name"] == "rank.1/master";
+  for (const auto& segment : segments) {
+    EXPECT_FALSE(segment["holds"].get<std::string>().empty()) << segment["name"];
+    if (segment["name"] != "rank.1/master") continue;
+    found = true;
+    EXPECT_EQ(segment["buckets"].front()["name"], "embed");
+    EXPECT_EQ(segment["buckets"].back()["name"], "head");
+  }
   EXPECT_TRUE(found);
-  EXPECT_THAT(ctl({"segments"}).output, HasSubstr("gradients_ready"));
+  std::string text = ctl({"segments"}).output;
+  for (const char* part : {"gradients_ready", "  layer.1.experts ", "fp32 parameters of this rank"})
+    EXPECT_THAT(text, HasSubstr(part));
 }
 
 TEST_F(Control, WhereSaysWhatEveryServiceDoes) {

@@ -31,6 +31,7 @@ class SharedMemory {
     EXPECT_EQ(::mincore(base, bytes, pages.data()), 0);
     return static_cast<std::size_t>(std::count_if(pages.begin(), pages.end(), [](auto page) { return page & 1; }));
   }
+  int fd() const { return fd_.get(); }
   std::byte* base = nullptr;
 
  private:
@@ -75,6 +76,13 @@ TEST(VerifyPlacement, NamesMemoryThatLiesElsewhere) {
   place_memory(memory.base, bytes, {}, all_cores(), silent);
   EXPECT_THAT([&] { verify_placement(memory.base, bytes, {900}); },
               ::testing::ThrowsMessage<Error>(::testing::HasSubstr("not on NUMA node 900")));
+}
+
+TEST(NodesOfMemory, AreThoseThatItWasPlacedOn) {
+  SharedMemory memory;
+  auto nodes = nodes_of_cores(all_cores());
+  place_memory(memory.base, bytes, nodes, all_cores(), silent);
+  EXPECT_EQ(nodes_of_memory(memory.fd(), bytes), nodes);
 }
 
 TEST(VerifyPlacement, NoticesMemoryThatWasNeverTouched) {
