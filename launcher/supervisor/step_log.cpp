@@ -72,7 +72,21 @@ void StepLog::take(const fbs::StepReport& report, const StepSurroundings& around
   remember(report);
   write(report, around);
   show(report, around);
+  show_waiting(last_step_);
 }
+
+void StepLog::line_after(std::uint64_t step, const std::string& line) {
+  waiting_.emplace(step, line);
+  show_waiting(last_step_);
+}
+
+void StepLog::show_waiting(std::uint64_t up_to) {
+  auto end = waiting_.upper_bound(up_to);
+  for (auto line = waiting_.begin(); line != end; ++line) terminal_.line(line->second);
+  waiting_.erase(waiting_.begin(), end);
+}
+
+StepLog::~StepLog() { show_waiting(std::numeric_limits<std::uint64_t>::max()); }
 
 void StepLog::take_record(const step_protocol::DecisionRecord& record, const StepSurroundings& around) {
   last_step_ = record.step;
@@ -89,6 +103,7 @@ void StepLog::take_record(const step_protocol::DecisionRecord& record, const Ste
                    .set("skipped_steps", skipped_steps_)
                    .set("generation", around.generation)
                    .set("loss_tokens", record.loss_tokens));
+  show_waiting(last_step_);
 }
 
 void StepLog::take_gap(std::uint64_t step, const StepSurroundings& around) {
@@ -101,6 +116,7 @@ void StepLog::take_gap(std::uint64_t step, const StepSurroundings& around) {
                    .set("skipped_steps", skipped_steps_)
                    .set("generation", around.generation)
                    .set("lost", true));
+  show_waiting(last_step_);
 }
 
 void StepLog::remember(const fbs::StepReport& report) {

@@ -25,6 +25,9 @@ class StepLog {
  public:
   /// Opens the metrics file; lines of steps after `decided` go first (they are computed again). Throws Error.
   StepLog(const std::string& path, std::uint64_t decided, std::uint64_t steps, Terminal& terminal);
+  ~StepLog();  // shows what still waits for its step
+  StepLog(const StepLog&) = delete;
+  StepLog& operator=(const StepLog&) = delete;
 
   /// Throws Error when the file cannot be written (full disk).
   void take(const fbs::StepReport& report, const StepSurroundings& around);
@@ -34,6 +37,9 @@ class StepLog {
 
   /// The line of a step of which nothing is known any more: its loss is null, and "lost" is true.
   void take_gap(std::uint64_t step, const StepSurroundings& around);
+
+  /// A line that comes after that of a step: now, or once the step is here (reports wait in the worker for a while).
+  void line_after(std::uint64_t step, const std::string& line);
 
   std::uint64_t last_step() const { return last_step_; }
   double last_loss() const { return last_loss_; }
@@ -47,6 +53,7 @@ class StepLog {
   void write(const fbs::StepReport& report, const StepSurroundings& around);
   void show(const fbs::StepReport& report, const StepSurroundings& around);
   void remember(const fbs::StepReport& report);
+  void show_waiting(std::uint64_t up_to);
 
   metrics::MetricsFile file_;
   std::uint64_t steps_;
@@ -56,10 +63,11 @@ class StepLog {
   std::uint64_t last_step_ = 0;
   double last_loss_ = 0, tokens_per_second_ = 0;
   std::optional<double> validation_loss_;
-  std::map<std::uint64_t, double> losses_;  // of the last steps
-  double reported_at_ = 0;                  // seconds, of the last report; 0: none yet
-  double seconds_a_step_ = 0;               // smoothed, everything between two reports included
-  double shown_at_ = 0;                     // seconds, of the last permanent line
+  std::map<std::uint64_t, double> losses_;             // of the last steps
+  std::multimap<std::uint64_t, std::string> waiting_;  // lines, by the step that they come after
+  double reported_at_ = 0;                             // seconds, of the last report; 0: none yet
+  double seconds_a_step_ = 0;                          // smoothed, everything between two reports included
+  double shown_at_ = 0;                                // seconds, of the last permanent line
 };
 
 }  // namespace ganymede::launcher

@@ -126,7 +126,7 @@ void Supervisor::committed(std::uint64_t step, std::uint64_t bytes, double secon
   std::string line = fmt::format("checkpoint of step {}: {} in {}", step, human_bytes(static_cast<double>(bytes)),
                                  human_seconds(seconds));
   log::info("{}", line);
-  parts_.terminal.line(line);
+  parts_.steps.line_after(step, line);
   consider_finish();
 }
 

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -176,6 +177,26 @@ TEST_F(StepLogTest, LastMetricsSkipsATornLine) {
   EXPECT_FALSE(read_last_metrics(path_ + ".none"));
   std::ofstream(path_, std::ios::trunc) << "";
   EXPECT_FALSE(read_last_metrics(path_));
+}
+
+TEST_F(StepLogTest, ALineThatBelongsAfterAStepWaitsForItsReport) {
+  std::string shown = folder_.path() + "/shown";
+  int fd = ::open(shown.c_str(), O_WRONLY | O_CREAT, 0600);
+  Terminal terminal(fd, false);
+  {
+    StepLog log(path_, 0, 6, terminal);
+    take(log, {.step = 5});
+    log.line_after(4, "checkpoint of step 4");
+    log.line_after(6, "checkpoint of step 6");
+    take(log, {.step = 6});
+    log.line_after(7, "checkpoint of step 7");  // whose report is lost with the run
+  }
+  ::close(fd);
+  std::ifstream file(shown);
+  std::vector<std::string> begins;
+  for (std::string line; std::getline(file, line);) begins.push_back(line.substr(0, line.find(" |")));
+  EXPECT_EQ(begins, (std::vector<std::string>{"step 5/6", "checkpoint of step 4", "step 6/6", "checkpoint of step 6",
+                                              "checkpoint of step 7"}));
 }
 
 }  // namespace
