@@ -53,6 +53,13 @@ Finding cores(const os::Machine& machine) {
   return {"cores", machine.cores >= 2, machine.cores >= 2 ? text : text + "; two or more are advised, one is slow"};
 }
 
+/// Other programs on the cores make steps slow, and what is measured meanwhile says little.
+Finding load(const os::Machine& machine) {
+  double minute = 0;
+  if (getloadavg(&minute, 1) != 1) return {"load", true, "not known here"};
+  return load_finding(minute, machine.cores);
+}
+
 Finding features(const os::Machine& machine) {
   std::string text = machine.avx512 ? "AVX-512" : machine.avx2 ? "AVX2" : "no wide vectors known";
   text += machine.avx512_bf16 ? ", fast bf16" : ", no fast bf16 (keep compute.dtype = \"fp32\")";
@@ -98,16 +105,26 @@ void doctor(bool as_json) {
 
 }  // namespace
 
+Finding load_finding(double load, int cores) {
+  std::string text = fmt::format("{:.1f} on {} {} in the last minute", load, cores, cores == 1 ? "core" : "cores");
+  bool calm = load < 0.5 * cores;
+  return {"load", calm,
+          calm ? text
+               : text +
+                     "; other work takes part of them: steps will be slow and timings mean little until it ends "
+                     "(`top` shows it)"};
+}
+
 std::vector<Finding> examine() {
   os::Machine machine = os::inspect_machine();
-  return {programs(),        plugins(),       memory(machine), cores(machine),
+  return {programs(),        plugins(),       memory(machine), cores(machine),     load(machine),
           features(machine), limits(machine), disk(),          examine_leftovers()};
 }
 
 void add_doctor(CLI::App& app) {
   auto as_json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("doctor", "check this machine; one line each: ok, or what to do");
-  command->add_flag("--json", *as_json, "for a program to read");
+  CLI::App* command = app.add_subcommand("doctor", "Check this machine; one line each: ok, or what to do");
+  command->add_flag("--json", *as_json, "Print JSON");
   command->callback([as_json] { doctor(*as_json); });
 }
 

@@ -13,8 +13,11 @@ struct Finding {
   std::string text;  // what was found, and what to do when it is not good
 };
 
-/// Looks at programs, plugins, memory, cores, processor features, limits, disk and leftovers of earlier runs.
+/// Looks at programs, plugins, memory, cores, load, processor features, limits, disk and leftovers of earlier runs.
 std::vector<Finding> examine();
+
+/// What the mean number of running processes means on a machine of `cores`.
+Finding load_finding(double load, int cores);
 
 /// Processes of runs that no keeper watches any more, as findings; one that is good when there are none.
 Finding examine_leftovers();

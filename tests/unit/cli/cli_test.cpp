@@ -134,5 +134,12 @@ TEST(Doctor, EveryFindingSaysSomething) {
   }
 }
 
+TEST(Doctor, SaysThatABusyMachineIsSlow) {
+  EXPECT_TRUE(load_finding(0.4, 2).good);
+  Finding busy = load_finding(3.25, 2);
+  EXPECT_FALSE(busy.good);
+  EXPECT_TRUE(busy.text.starts_with("3.2 on 2 cores in the last minute; other work")) << busy.text;
+}
+
 }  // namespace
 }  // namespace ganymede::cli
