@@ -29,7 +29,8 @@ void inspect_command(const InspectOptions& options);
 void encode_command(const std::string& dataset, const std::optional<std::string>& text);
 
 /// Reads ids from `in`, separated by blanks or lines, and writes the bytes of each as it comes, flushing every time.
-void decode_command(const std::string& dataset, std::istream& in);
+/// The first `dim` tokens are framed by the terminal's codes for dim letters.
+void decode_command(const std::string& dataset, std::istream& in, std::uint64_t dim);
 
 /// Prints rows as JSON, one a line: {"row", "tokens", "targets", "documents", "loss_tokens"}.
 struct RowsOptions {

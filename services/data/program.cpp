@@ -1,5 +1,7 @@
 #include "services/data/program.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
@@ -79,7 +81,9 @@ void add_text_commands(CLI::App& app) {
   encode->callback([=] { encode_command(*dataset, *text); });
   auto* decode = app.add_subcommand("decode", "Read token ids from stdin and write their text as it comes");
   decode->add_option("dataset", *dataset, "Folder of the dataset")->required();
-  decode->callback([=] { decode_command(*dataset, std::cin); });
+  auto dim = std::make_shared<std::uint64_t>(0);
+  decode->add_option("--dim", *dim, "Show the first so many tokens dim where stdout is a terminal");
+  decode->callback([=] { decode_command(*dataset, std::cin, isatty(STDOUT_FILENO) == 1 ? *dim : 0); });
 }
 
 void add_rows(CLI::App& app) {

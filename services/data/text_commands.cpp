@@ -11,6 +11,12 @@
 #include "services/data/utf8.h"
 
 namespace ganymede::data {
+namespace {
+
+constexpr const char* dim_letters = "\x1b[2m";
+constexpr const char* plain_letters = "\x1b[0m";
+
+}  // namespace
 
 void encode_command(const std::string& dataset, const std::optional<std::string>& text) {
   auto tokenizer = Dataset(dataset).open_tokenizer();
@@ -22,18 +28,20 @@ void encode_command(const std::string& dataset, const std::optional<std::string>
   fmt::print("{}\n", fmt::join(ids, " "));
 }
 
-void decode_command(const std::string& dataset, std::istream& in) {
+void decode_command(const std::string& dataset, std::istream& in, std::uint64_t dim) {
   auto tokenizer = Dataset(dataset).open_tokenizer();
-  bool first = true;
-  for (std::string word; in >> word;) {
+  std::uint64_t count = 0;
+  for (std::string word; in >> word; ++count) {
     std::uint32_t id = 0;
     auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
     if (error != std::errc() || end != word.data() + word.size()) fail_usage("\"{}\" is no token id.", word);
-    std::string bytes = tokenizer->bytes_of(id, first);
-    first = false;
+    std::string bytes = tokenizer->bytes_of(id, count == 0);
+    if (count == 0 && dim > 0) bytes = dim_letters + bytes;
+    if (count + 1 == dim) bytes += plain_letters;
     bool written = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() && std::fflush(stdout) == 0;
     if (!written) throw std::system_error(errno, std::generic_category(), "stdout");
   }
+  if (count > 0 && count < dim) std::fputs(plain_letters, stdout);
 }
 
 }  // namespace ganymede::data

@@ -243,6 +243,16 @@ TEST_F(BadCheckpoint, HalfWrittenCheckpointCountsAsNone) {
   EXPECT_EQ(run_.last_step(), 6u);
 }
 
+TEST_F(BadCheckpoint, WhatIsNoDatasetIsSaidOnce) {
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"eval", run_.folder(), "--data", "/etc"},
+                                                  {"generate", run_.folder(), "--prompt", "a", "--data", "/etc"}}) {
+    auto finished = run_.ganymede(command);
+    EXPECT_EQ(finished.exit_code, 2);
+    EXPECT_THAT(finished.output, HasSubstr("/etc is not a packed dataset"));
+    EXPECT_EQ(std::count(finished.output.begin(), finished.output.end(), '\n'), 1) << finished.output;
+  }
+}
+
 /// A small file system that fills up.
 class FullDisk : public BadInput {
  protected:

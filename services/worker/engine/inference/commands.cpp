@@ -13,7 +13,7 @@ namespace {
 
 void add_generate(CLI::App& app, GenerateOptions& options) {
   CLI::App* command = app.add_subcommand("generate", "Continue a text with the model of a checkpoint");
-  command->add_option("checkpoint", options.folder, "A run directory or a checkpoint folder")->required();
+  command->add_option("checkpoint", options.folder, "Run directory or checkpoint folder")->required();
   command->add_option("--prompt", options.prompt, "The text to continue")->required();
   command->add_option("--step", options.step, "Step of the checkpoint (default: the newest)");
   command->add_option("--data", options.dataset, "Dataset whose tokenizer is used (default: the run's own)");
@@ -28,12 +28,13 @@ void add_generate(CLI::App& app, GenerateOptions& options) {
       ->check(command_line::between(0.0, 1.0))
       ->capture_default_str();
   command->add_option("--seed", options.sampling.seed, "The same seed draws the same text")->capture_default_str();
+  command->add_flag("--json", options.json, "Print JSON when all is drawn");
   command->callback([&options] { generate(options); });
 }
 
 void add_eval(CLI::App& app, EvaluateOptions& options) {
   CLI::App* command = app.add_subcommand("eval", "Loss of a checkpoint's model on a dataset");
-  command->add_option("checkpoint", options.folder, "A run directory or a checkpoint folder")->required();
+  command->add_option("checkpoint", options.folder, "Run directory or checkpoint folder")->required();
   command->add_option("--data", options.dataset, "Folder of the dataset")->required();
   command->add_option("--step", options.step, "Step of the checkpoint (default: the newest)");
   command->add_option("--split", options.split, "validation or train")

@@ -1,6 +1,9 @@
 #include "services/worker/engine/inference/generate.h"
 
+#include <fmt/ranges.h>
+
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "common/base/error.h"
@@ -14,6 +17,25 @@ std::vector<std::int64_t> encode(const std::string& dataset, const std::string& 
   std::vector<std::int64_t> tokens;
   for (std::int64_t id; ids >> id;) tokens.push_back(id);
   return tokens;
+}
+
+std::string decode(const std::string& dataset, const std::vector<std::int64_t>& tokens) {
+  return run_sibling({"ganymede-data", "decode", dataset}, fmt::format("{}", fmt::join(tokens, "\n")));
+}
+
+void print_json(CheckpointModel& model, const GenerateOptions& options, const std::string& dataset,
+                const std::vector<std::int64_t>& prompt) {
+  std::vector<std::int64_t> drawn, all = prompt;
+  continue_tokens(model, prompt, options.tokens, options.sampling, [&](std::int64_t token) { drawn.push_back(token); });
+  all.insert(all.end(), drawn.begin(), drawn.end());
+  // What a token stands for may depend on whether it is the first, so both are decoded from the beginning.
+  std::string begin = decode(dataset, prompt), whole = decode(dataset, all);
+  nlohmann::ordered_json object = {{"step", model.step()},
+                                   {"prompt", options.prompt},
+                                   {"continuation", whole.substr(std::min(begin.size(), whole.size()))},
+                                   {"prompt_tokens", prompt},
+                                   {"tokens", drawn}};
+  fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 }  // namespace
@@ -42,8 +64,9 @@ void generate(const GenerateOptions& options) {
     }
   }
   if (tokens.empty()) fail_usage("--prompt has no token.");
+  if (options.json) return print_json(model, options, dataset, tokens);
   {
-    Sibling decoder({"ganymede-data", "decode", dataset});
+    Sibling decoder({"ganymede-data", "decode", dataset, "--dim", std::to_string(tokens.size())});
     for (std::int64_t token : tokens) decoder.write(fmt::format("{}\n", token));
     continue_tokens(model, tokens, options.tokens, options.sampling,
                     [&](std::int64_t token) { decoder.write(fmt::format("{}\n", token)); });

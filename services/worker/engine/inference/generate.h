@@ -17,9 +17,11 @@ struct GenerateOptions {
   std::string dataset;  // whose tokenizer is used; empty: the one that the run learned from
   std::int64_t tokens = 200;
   Sampling sampling;
+  bool json = false;
 };
 
-/// Prints the prompt and its continuation to stdout as it comes. Throws Error.
+/// Prints the prompt, dim on a terminal, and its continuation to stdout as it comes; or one JSON object at the end:
+/// {"step", "prompt", "continuation", "prompt_tokens", "tokens"}, the last two as lists of ids. Throws Error.
 void generate(const GenerateOptions& options);
 
 /// Draws `count` tokens after `tokens`, seeing at most the last data.seq_len; calls `drawn` for each.

@@ -26,8 +26,8 @@ class Sibling {
   os::Fd input_;
 };
 
-/// Runs a sibling program to its end and returns its stdout; stderr is inherited. Throws Error with its exit code when
-/// that is not 0.
-std::string run_sibling(const std::vector<std::string>& arguments);
+/// Runs a sibling program to its end, with `input` as its stdin, and returns its stdout. Throws Error with its exit
+/// code when that is not 0, and its own message, the last line of its stderr. Other lines of that go to this stderr.
+std::string run_sibling(const std::vector<std::string>& arguments, const std::string& input = "");
 
 }  // namespace ganymede::worker
