@@ -26,20 +26,28 @@ End end_of(const std::function<int()>& body) {
     return {body(), "", 0};
   } catch (const Error& error) {
     return {static_cast<int>(error.code()), error.what(), 0};
-  } catch (const std::filesystem::filesystem_error& error) {
-    return {failed, fmt::format("{} cannot be used: {}.", error.path1().string(), error.code().message()), 0};
-  } catch (const std::bad_alloc&) {
-    return {failed, "There is not enough memory for that: end other programs, or ask for less.", 0};
   } catch (const std::system_error& error) {
     int reason = error.code().value();
     if (std::ferror(stdout) != 0) return {reason == EPIPE ? 0 : failed, "", reason};
-    return {failed, error.what(), 0};
+    return {failed, sentence_of(error), 0};
   } catch (const std::exception& error) {
-    return {failed, error.what(), 0};
+    return {failed, sentence_of(error), 0};
   }
 }
 
 }  // namespace
+
+std::string sentence_of(const std::exception& error) {
+  if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
+    return fmt::format("{} cannot be used: {}.", file->path1().string(), file->code().message());
+  }
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+    return "There is not enough memory for that: end other programs, or ask for less.";
+  }
+  std::string text = error.what();
+  if (text.starts_with("[json.exception.")) text.erase(0, text.find("] ") + 2);
+  return text.substr(0, text.find('\n'));
+}
 
 int run_command(std::string_view prefix, const std::function<int()>& body) {
   End end = end_of(body);
@@ -54,8 +62,7 @@ int run_command(std::string_view prefix, const std::function<int()>& body) {
     end.text = fmt::format("The output cannot be written: {}.",
                            end.output_error != 0 ? std::strerror(end.output_error) : "writing to stdout failed");
   }
-  // Some libraries put a stack behind the first line.
-  if (!end.text.empty()) fmt::print(stderr, "{}{}\n", prefix, end.text.substr(0, end.text.find('\n')));
+  if (!end.text.empty()) fmt::print(stderr, "{}{}\n", prefix, end.text);
   return end.code;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <exception>
 #include <functional>
+#include <string>
 #include <string_view>
 
 namespace ganymede {
@@ -10,5 +12,9 @@ namespace ganymede {
 /// reached stdout then; where it could not be written (a full disk), that is the line, and the code is 1. A reader of
 /// a pipe that went away before the end is no fault.
 int run_command(std::string_view prefix, const std::function<int()>& body);
+
+/// One sentence for a person on an exception that is not an Error too: those of libraries name no way out, and some
+/// have a stack behind the first line.
+std::string sentence_of(const std::exception& error);
 
 }  // namespace ganymede

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "common/base/error.h"
+#include "common/base/run_command.h"
 
 namespace ganymede::service {
 
@@ -72,7 +73,7 @@ std::string json_text(const nlohmann::json& object, const std::string& file) {
   try {
     return object.dump(2) + "\n";
   } catch (const nlohmann::json::exception& error) {
-    fail("{} cannot be written: {}.", file, error.what());
+    fail("{} cannot be written: {}.", file, sentence_of(error));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "common/base/error.h"
 #include "common/base/log.h"
+#include "common/base/run_command.h"
 #include "common/os/files.h"
 #include "common/os/signals.h"
 #include "common/service/heartbeat.h"
@@ -84,9 +85,7 @@ void report_fatal(Kind kind, int rank, int exit_code, const std::string& text) {
 int end_with(Kind kind, int rank, bool finishing, const std::exception& error) {
   const auto* ours = dynamic_cast<const Error*>(&error);
   int exit_code = static_cast<int>(ours != nullptr ? ours->code() : ExitCode::failed);
-  // Some libraries put a stack behind the first line; a person gets the sentence.
-  std::string text = error.what();
-  text = text.substr(0, text.find('\n'));
+  std::string text = sentence_of(error);
   log::error("{}", text);
   if (!finishing) report_fatal(kind, rank, exit_code, text);
   log::flush();

@@ -10,6 +10,7 @@
 
 #include "common/base/deadline.h"
 #include "common/base/error.h"
+#include "common/base/run_command.h"
 #include "common/os/files.h"
 #include "common/os/process.h"
 #include "launcher/cli/siblings.h"
@@ -65,7 +66,7 @@ std::vector<std::string> optimizer_slots(const config::Optimizer& optimizer) {
     auto object = nlohmann::json::parse(text);
     for (const auto& slot : object.at("slots")) slots.push_back(slot.at("name").get<std::string>());
   } catch (const nlohmann::json::exception& error) {
-    fail("ganymede-optimizer does not describe {} as expected: {}.", optimizer.name, error.what());
+    fail("ganymede-optimizer does not describe {} as expected: {}.", optimizer.name, sentence_of(error));
   }
   return slots;
 }

@@ -10,6 +10,7 @@
 
 #include "common/base/error.h"
 #include "common/base/log.h"
+#include "common/base/run_command.h"
 #include "common/os/files.h"
 #include "common/os/machine.h"
 #include "common/service/run_directory.h"
@@ -69,8 +70,8 @@ int program(int argc, char** argv) {
   } catch (const Error& error) {
     fmt::print(stderr, "{}\n", error.what());
     return static_cast<int>(error.code());
-  } catch (const std::filesystem::filesystem_error& error) {
-    fmt::print(stderr, "{}\n", error.what());
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", sentence_of(error));
     return static_cast<int>(ExitCode::failed);
   }
 }

@@ -7,6 +7,7 @@
 
 #include "common/base/error.h"
 #include "common/base/log.h"
+#include "common/base/run_command.h"
 #include "common/os/process.h"
 #include "common/os/signals.h"
 #include "common/service/run_directory.h"
@@ -46,7 +47,7 @@ int program(int argc, char** argv) {
   } catch (const Error& error) {
     return report(error.code(), error.what());
   } catch (const std::exception& error) {
-    return report(ExitCode::failed, error.what());
+    return report(ExitCode::failed, sentence_of(error));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "common/base/error.h"
 #include "common/base/hash.h"
+#include "common/base/run_command.h"
 #include "services/data/dataset_format.h"
 
 namespace ganymede::data {
@@ -132,7 +133,7 @@ Meta parse_meta(const std::string& text, const std::string& path) {
     if (!plausible(meta) || root.at("hash") != meta.hash())
       fail("{} contradicts itself, it was damaged after packing: delete the dataset's folder and pack it again.", path);
   } catch (const json::exception& error) {
-    fail("{} is damaged ({}): delete the dataset's folder and pack it again.", path, error.what());
+    fail("{} is damaged ({}): delete the dataset's folder and pack it again.", path, sentence_of(error));
   }
   return meta;
 }

@@ -17,9 +17,8 @@ class SentencePieceTokenizer final : public Tokenizer {
     auto status = processor_.LoadFromSerializedProto(model_);
     if (!status.ok() || processor_.GetPieceSize() <= 0)
       fail_usage(
-          "{} is not a SentencePiece model ({}): name a .model file that spm_train or `data pack "
-          "--train-tokenizer` made.",
-          name, status.ToString());
+          "{} is not a SentencePiece model: name a .model file that spm_train or `data pack --train-tokenizer` made.",
+          name);
     identity_ = {"sentencepiece", std::move(origin), hash128(model_).hex(), processor_.GetPieceSize(),
                  processor_.eos_id()};
     std::vector<std::string> pieces;

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "common/base/error.h"
+#include "common/base/run_command.h"
 #include "common/os/files.h"
 
 namespace ganymede::plan {
@@ -133,7 +134,7 @@ MeasuredOperations::MeasuredOperations(const std::string& file) : file_(file) {
     }
   } catch (const json::exception& e) {
     fail_usage("{} is not a file of measured operations ({}): a run with check.measure_operations = true writes one.",
-               file, e.what());
+               file, sentence_of(e));
   }
 }
 

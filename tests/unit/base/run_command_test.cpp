@@ -96,6 +96,8 @@ TEST(RunCommand, ErrorsOfLibrariesBecomeOneSentence) {
   EXPECT_EQ(files.errors, "program: /no/such/file cannot be used: No such file or directory.\n");
   Ended lines = run_into("/dev/null", []() -> int { throw std::runtime_error("one\n#0 two\n#1 three"); });
   EXPECT_EQ(lines.errors, "program: one\n");
+  EXPECT_EQ(sentence_of(std::runtime_error("[json.exception.type_error.302] type must be number")),
+            "type must be number");
 }
 
 }  // namespace
