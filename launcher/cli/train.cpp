@@ -85,20 +85,22 @@ void train(TrainOptions options) {
 
 void add_train(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
-  CLI::App* command = app.add_subcommand("train", "start a run, or go on with the one in the run directory");
-  command->add_option("RECIPE", options->recipe, "recipe file (configs/recipes/*.toml)")->required();
-  command->add_option("--run", options->run, "run directory; standard: runs/<name of the recipe>");
-  command->add_option("--from", options->from, "run or checkpoint directory that a new run starts from");
-  command->add_option("--set", options->settings, "a key of the configuration: --set optimizer.lr=3e-4")
+  CLI::App* command = app.add_subcommand("train", "Start a run, or go on with the one in the run directory");
+  command->add_option("RECIPE", options->recipe, "Recipe file: configs/recipes/*.toml")->required();
+  command->add_option("--run", options->run, "Run directory (default: runs/NAME of the recipe)");
+  command->add_option("--from", options->from, "Run or checkpoint directory that a new run starts from");
+  command->add_option("--set", options->settings, "Change a key of the recipe: --set optimizer.lr=3e-4")
       ->allow_extra_args(false);
-  command->add_option("--steps", options->steps, "stop at this step in total; the schedule stays that of the recipe")
+  command
+      ->add_option("--steps", options->steps,
+                   "Stop at this step in total; the schedule stays that of the recipe (default: run.steps)")
       ->check(command_line::between<std::int64_t>(1, 1'000'000'000'000));
   command->add_option("--nodes", options->nodes,
-                      "addresses of all nodes of a run over several: host:port,host:port,…; start one `train` on each");
-  command->add_option("--node", options->node, "index of this node in --nodes; 0 is the coordinator")
+                      "Addresses of all nodes of a run over several: HOST:PORT,HOST,…; start one `train` on each");
+  command->add_option("--node", options->node, "Index of this node in --nodes; 0 is the coordinator")
       ->check(command_line::between<int>(0, 65535));
   command->add_option("--key", options->key,
-                      "file with the run's key, a copy of RUN/ipc/coordinator.key of node 0; not needed where its run "
+                      "File with the run's key, a copy of RUN/ipc/coordinator.key of node 0; not needed where its run "
                       "directory is on a shared file system");
   command->callback([options] { train(*options); });
 }

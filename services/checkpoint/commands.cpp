@@ -111,24 +111,25 @@ ExitCode run_dump(const Arguments& arguments) {
 
 CLI::App* subcommand(CLI::App& app, Arguments& arguments, const char* name, const char* meaning) {
   CLI::App* command = app.add_subcommand(name, meaning);
-  command->add_option("DIR", arguments.folder, "a run directory or a checkpoint folder")->required();
-  command->add_flag("--json", arguments.json, "one line of JSON, for scripts");
+  command->add_option("DIR", arguments.folder, "Run directory or checkpoint folder")->required();
+  command->add_flag("--json", arguments.json, "Print JSON");
   return command;
 }
 
 int parse_and_run(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app("Looks at the checkpoints of a run; also while it is training.", "ganymede checkpoint");
+  CLI::App app("Look at the checkpoints of a run, also while it is training", "ganymede checkpoint");
   app.require_subcommand(1);
-  CLI::App* list = subcommand(app, arguments, "list", "shows all checkpoints");
-  CLI::App* check = subcommand(app, arguments, "verify", "reads a whole checkpoint and checks every value");
-  CLI::App* write = subcommand(app, arguments, "dump", "writes the parameters into one safetensors file");
+  CLI::App* list = subcommand(app, arguments, "list", "Show all checkpoints");
+  CLI::App* check = subcommand(app, arguments, "verify", "Read a whole checkpoint and check every value");
+  CLI::App* write = subcommand(app, arguments, "dump", "Write the parameters into one safetensors file");
   for (CLI::App* command : {check, write}) {
-    command->add_option("--step", arguments.step, "step of the checkpoint (default: the newest)")
+    command->add_option("--step", arguments.step, "Step of the checkpoint (default: the newest)")
         ->check(command_line::between<std::int64_t>(1, 1'000'000'000'000));
   }
-  check->add_flag("--hash", arguments.hash, "also a hash of names and values that does not depend on the world size");
-  write->add_option("--to", arguments.to, "the file to write")->required();
+  check->add_flag("--hash", arguments.hash,
+                  "Print a hash of names and values that does not depend on the number of ranks");
+  write->add_option("--to", arguments.to, "File to write")->required();
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {

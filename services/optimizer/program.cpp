@@ -23,14 +23,14 @@ struct Request {
 std::string answer(CLI::App& app, int argc, char** argv) {
   Request request;
   app.require_subcommand(1);
-  CLI::App* prepare = app.add_subcommand("prepare", "copy and check the configured plugin of a run directory");
-  prepare->add_option("--run", request.run, "run directory with its config.toml")->required();
-  CLI::App* list = app.add_subcommand("list", "the optimizer plugins that there are");
-  CLI::App* describe = app.add_subcommand("describe", "state slots and hyper-parameters of one plugin");
-  describe->add_option("NAME", request.name, "the plugin")->required();
+  CLI::App* prepare = app.add_subcommand("prepare", "Copy and check the configured plugin of a run directory");
+  prepare->add_option("--run", request.run, "Run directory with its config.toml")->required();
+  CLI::App* list = app.add_subcommand("list", "List the optimizer plugins");
+  CLI::App* describe = app.add_subcommand("describe", "Show state slots and hyper-parameters of one plugin");
+  describe->add_option("NAME", request.name, "Name of the plugin")->required();
   for (CLI::App* command : {list, describe}) {
-    command->add_option("--plugins", request.folder, "folder of plugins; default: beside the programs");
-    command->add_flag("--json", request.json, "for a program to read");
+    command->add_option("--plugins", request.folder, "Folder of plugins (default: beside the programs)");
+    command->add_flag("--json", request.json, "Print JSON");
   }
   app.parse(argc, argv);
   if (*prepare) return prepare_run(request.run);
