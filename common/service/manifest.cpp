@@ -154,7 +154,7 @@ Manifest choose_manifest(const Manifests& manifests, const std::string& folder, 
     if (manifest.step == step) return manifest;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", manifest.step);
   }
-  fail_usage("There is no complete checkpoint of step {} in {}; there are those of steps {}.", step, folder, known);
+  fail_usage("There is no complete checkpoint of step {} in {}; those that are complete: {}.", step, folder, known);
 }
 
 std::string find_checkpoints(const std::string& folder) {

@@ -178,7 +178,7 @@ TEST(Restore, OtherModelIsRefusedWithBothShapes) {
 TEST(Restore, StepThatIsNotThereIsRefusedNamingThoseThatAre) {
   test::TemporaryFolder folder;
   TestWorld(test_config(1, 1), folder.path()).checkpoint(7);
-  EXPECT_THAT(error_of([&] { open_checkpoint(folder.path(), 8); }), HasSubstr("there are 7"));
+  EXPECT_THAT(error_of([&] { open_checkpoint(folder.path(), 8); }), HasSubstr("those that are complete: 7"));
 }
 
 /// No file of this process may grow beyond `bytes`: as a full disk does, writes fail in the middle.
