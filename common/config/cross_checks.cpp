@@ -1,8 +1,10 @@
 #include "common/config/cross_checks.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "common/base/error.h"
+#include "common/config/field.h"
 
 namespace ganymede::config {
 namespace {
@@ -138,9 +140,13 @@ void check_formats(const Config& c, const Origin& origin) {
 
 void check_names(const Config& c, const Origin& origin) {
   auto check = [&](const std::string& key, const std::string& name) {
-    if (!name.empty() && name.find('/') == std::string::npos && name.front() != '.') return;
-    fail_usage("{}: key '{}' is \"{}\", which is not a name: no '/', no '.' at its start, not empty.", origin(key), key,
-               name);
+    bool printable =
+        std::none_of(name.begin(), name.end(), [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; });
+    if (printable && !name.empty() && name.find('/') == std::string::npos && name.front() != '.') return;
+    fail_usage(
+        "{}: key '{}' is {}, which is not a name: no '/', no '.' at its start, no line ends or other control "
+        "characters, not empty.",
+        origin(key), key, toml_text(name));
   };
   check("run.name", c.run.name);
   check("optimizer.name", c.optimizer.name);

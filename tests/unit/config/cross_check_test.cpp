@@ -51,9 +51,15 @@ TEST_F(CrossCheck, KeysThatDoNotGoTogetherAreNamed) {
        "recipe.toml: key 'optimizer.warmup_steps' is 10, more than the 5 steps of the schedule "
        "(optimizer.decay_steps)."},
       {"run.name = \"a/b\"",
-       "recipe.toml:1: key 'run.name' is \"a/b\", which is not a name: no '/', no '.' at its start, not empty."},
+       "recipe.toml:1: key 'run.name' is \"a/b\", which is not a name: no '/', no '.' at its start, no line ends or "
+       "other control characters, not empty."},
+      {"run.name = \"a\\nb\"",
+       "recipe.toml:1: key 'run.name' is \"a\\u000ab\", which is not a name: no '/', no '.' at its start, no line ends "
+       "or "
+       "other control characters, not empty."},
       {"optimizer.name = \"../x\"",
-       "recipe.toml:1: key 'optimizer.name' is \"../x\", which is not a name: no '/', no '.' at its start, not empty."},
+       "recipe.toml:1: key 'optimizer.name' is \"../x\", which is not a name: no '/', no '.' at its start, no line "
+       "ends or other control characters, not empty."},
       {"model.vocabulary = 100",
        "recipe.toml:1: key 'model.vocabulary' is 100, but the tokenizer \"bytes\" has 256 tokens."},
   };
