@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/base/log.h"
@@ -25,27 +28,74 @@ std::optional<std::int64_t> step_of(std::string_view line) {
   auto object = nlohmann::json::parse(line, nullptr, false);
   if (!object.is_object()) return std::nullopt;
   auto step = object.find("step");
-  if (step == object.end() || !step->is_number_integer()) return std::nullopt;
+  if (step == object.end() || !step->is_number_unsigned()) return std::nullopt;
+  if (step->get<std::uint64_t>() > static_cast<std::uint64_t>(most_step)) return std::nullopt;
   return step->get<std::int64_t>();
 }
 
-/// Takes the first line off `text`, which ends with a line end.
+/// Takes the first line off `text`, which ends with a line end. NUL bytes before it, where blocks of the file were lost
+/// with the machine, do not belong to it.
 std::string_view take_line(std::string_view& text) {
   auto end = text.find('\n') + 1;
   auto line = text.substr(0, end);
   text.remove_prefix(end);
-  return line;
+  return line.substr(line.find_first_not_of('\0'));
+}
+
+struct Line {
+  std::size_t number = 0;  // in the file, from 1 on
+  std::string_view text;
+  std::int64_t step = 0;
+};
+
+/// The most lines whose steps grow from one to the next: a line with a wrong step costs itself alone.
+std::vector<Line> in_order(const std::vector<Line>& lines) {
+  constexpr std::size_t none = ~std::size_t{0};
+  std::vector<std::size_t> ends;  // [i]: the line with the least step that ends a growing series of i + 1 lines
+  std::vector<std::size_t> before(lines.size(), none);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    auto place = std::lower_bound(ends.begin(), ends.end(), lines[i].step,
+                                  [&](std::size_t end, std::int64_t step) { return lines[end].step < step; });
+    if (place != ends.begin()) before[i] = *(place - 1);
+    if (place == ends.end()) {
+      ends.push_back(i);
+    } else if (lines[i].step < lines[*place].step) {  // of a doubled line the first one stays
+      *place = i;
+    }
+  }
+  std::vector<Line> kept;
+  for (std::size_t i = ends.empty() ? none : ends.back(); i != none; i = before[i]) kept.push_back(lines[i]);
+  std::reverse(kept.begin(), kept.end());
+  return kept;
+}
+
+/// "line 3 is", "lines 3, 5, 8 are", "lines 1, 2, 3, 4, 5 and 7 more are".
+std::string subject(const std::vector<std::size_t>& numbers) {
+  constexpr std::size_t most_named = 5;
+  std::string list;
+  for (std::size_t i = 0; i < std::min(numbers.size(), most_named); ++i)
+    list += fmt::format("{}{}", i == 0 ? "" : ", ", numbers[i]);
+  if (numbers.size() > most_named) list += fmt::format(" and {} more", numbers.size() - most_named);
+  return numbers.size() == 1 ? fmt::format("line {} is", list) : fmt::format("lines {} are", list);
 }
 
 }  // namespace
 
 MetricsFile::MetricsFile(const std::string& path) : path_(path) {
   open();
+  mend_end();
+}
+
+void MetricsFile::mend_end() {
   os::FileMapping map(path_);
   auto text = text_of(map);
   auto whole = text.rfind('\n') + 1;  // 0 when there is no line end: npos + 1
   if (whole == text.size()) return;
-  log::warn("Metrics file {} ended in the middle of a line; the torn line is cut off.", path_);
+  auto last = text.substr(whole);
+  last.remove_prefix(std::min(last.find_first_not_of('\0'), last.size()));
+  bool lacks_its_end_alone = step_of(last).has_value();
+  if (lacks_its_end_alone && ::write(fd_.get(), "\n", 1) == 1) return;
+  torn_ = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + 1;
   if (::ftruncate(fd_.get(), static_cast<off_t>(whole)) != 0) {
     fail("Metrics file {} cannot be shortened: {}.", path_, std::strerror(errno));
   }
@@ -84,21 +134,35 @@ std::int64_t MetricsFile::last_step() const {
   return -1;
 }
 
-void MetricsFile::drop_after(std::int64_t step) {
+std::string MetricsFile::drop_after(std::int64_t step) {
   os::FileMapping map(path_);
   auto text = text_of(map);
-  std::string kept;
-  int damaged = 0;
+  std::vector<Line> lines;
+  std::size_t number = 0;
   while (!text.empty()) {
     auto line = take_line(text);
-    auto of_line = step_of(line);
-    damaged += of_line ? 0 : 1;
-    if (of_line && *of_line <= step) kept += line;
+    ++number;
+    if (auto of_line = step_of(line)) lines.push_back({number, line, *of_line});
   }
-  if (damaged > 0) log::warn("Metrics file {} had {} damaged lines; they are left out.", path_, damaged);
-  if (kept.size() == map.size) return;
-  os::write_file_atomically(path_, kept);
-  open();
+  std::vector<Line> good = in_order(lines);
+  std::vector<std::size_t> damaged;
+  std::string kept;
+  std::size_t next = 1;  // line that should come
+  for (const Line& line : good) {
+    for (; next < line.number; ++next) damaged.push_back(next);
+    ++next;
+    if (line.step <= step) kept += line.text;
+  }
+  for (; next <= number; ++next) damaged.push_back(next);
+  if (std::exchange(torn_, 0) > 0) damaged.push_back(number + 1);
+  if (kept.size() != map.size) {
+    os::write_file_atomically(path_, kept);
+    open();
+  }
+  if (damaged.empty()) return "";
+  std::string warning = fmt::format("Metrics file {}: {} damaged and left out.", path_, subject(damaged));
+  log::warn("{}", warning);
+  return warning;
 }
 
 }  // namespace ganymede::metrics

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "common/metrics/metrics_file.h"
+
 namespace ganymede::launcher {
 namespace {
 
@@ -13,18 +15,21 @@ constexpr std::streamoff most_bytes = 1 << 20;
 
 std::optional<LastMetrics> parse(const std::string& line) {
   auto object = nlohmann::json::parse(line, nullptr, false);
-  if (!object.is_object() || !object.contains("step") || !object["step"].is_number_integer()) return std::nullopt;
+  if (!object.is_object() || !object.contains("step") || !object["step"].is_number_unsigned()) return std::nullopt;
+  constexpr auto most = static_cast<std::uint64_t>(metrics::most_step);
+  if (object["step"].get<std::uint64_t>() > most) return std::nullopt;
   LastMetrics last;
   last.step = object["step"].get<std::uint64_t>();
   auto loss = object.find("loss");
   bool known = loss != object.end() && loss->is_number();
   last.loss = known ? loss->get<double>() : std::numeric_limits<double>::quiet_NaN();
-  auto count = [&](const char* key) {
+  auto count = [&](const char* key, std::uint64_t largest) {
     auto value = object.find(key);
-    return value != object.end() && value->is_number_integer() ? value->get<std::int64_t>() : 0;
+    bool sound = value != object.end() && value->is_number_unsigned();
+    return sound ? std::min(value->get<std::uint64_t>(), largest) : 0;
   };
-  last.restarts = static_cast<int>(count("restarts"));
-  last.skipped_steps = static_cast<std::uint64_t>(count("skipped_steps"));
+  last.restarts = static_cast<int>(count("restarts", 1'000'000'000));
+  last.skipped_steps = count("skipped_steps", most);
   return last;
 }
 

@@ -57,7 +57,8 @@ std::optional<double> mfu(const fbs::StepReport& report) {
 
 StepLog::StepLog(const std::string& path, std::uint64_t decided, std::uint64_t steps, Terminal& terminal)
     : file_(path), steps_(steps), terminal_(terminal) {
-  file_.drop_after(static_cast<std::int64_t>(decided));
+  if (std::string warning = file_.drop_after(static_cast<std::int64_t>(decided)); !warning.empty())
+    terminal_.line(warning);
   auto last = read_last_metrics(path);
   if (!last) return;
   last_step_ = last->step;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -42,7 +43,7 @@ class StepLog {
   void line_after(std::uint64_t step, const std::string& line);
 
   std::uint64_t last_step() const { return last_step_; }
-  double last_loss() const { return last_loss_; }
+  double last_loss() const { return last_loss_; }  // NaN: no step is done, or it was not finite
   double tokens_per_second() const { return tokens_per_second_; }
   /// Of the last validation in this launch.
   std::optional<double> validation_loss() const { return validation_loss_; }
@@ -61,7 +62,7 @@ class StepLog {
   int earlier_restarts_ = 0;
   std::uint64_t skipped_steps_ = 0;
   std::uint64_t last_step_ = 0;
-  double last_loss_ = 0, tokens_per_second_ = 0;
+  double last_loss_ = std::numeric_limits<double>::quiet_NaN(), tokens_per_second_ = 0;
   std::optional<double> validation_loss_;
   std::map<std::uint64_t, double> losses_;             // of the last steps
   std::multimap<std::uint64_t, std::string> waiting_;  // lines, by the step that they come after

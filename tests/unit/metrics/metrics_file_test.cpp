@@ -117,6 +117,43 @@ TEST_F(Metrics, DamagedLinesAreLeftOutAndNeverTaken) {
   EXPECT_EQ(content(), step(1).json() + "\n");
 }
 
+TEST_F(Metrics, AStepThatCannotBeCostsItsLineAlone) {
+  std::string good[9];
+  for (int i = 1; i <= 8; ++i) good[i] = step(i).json() + "\n";
+  auto after = [&](const std::string& text) {
+    os::write_file_atomically(file, text);
+    MetricsFile metrics(file);
+    std::string said = metrics.drop_after(8);
+    return said.empty() ? said : said.substr(said.find(": ") + 2);
+  };
+  EXPECT_EQ(after(good[1] + good[2] + good[3]), "");
+  for (const char* wrong : {"-3", "7", "1", "1000000000001", "18446744073709551616", "3.5", "null"}) {
+    std::string line = std::string("{\"step\": ") + wrong + "}\n";
+    EXPECT_EQ(after(good[1] + good[2] + line + good[4] + good[5]), "line 3 is damaged and left out.") << wrong;
+    EXPECT_EQ(content(), good[1] + good[2] + good[4] + good[5]) << wrong;
+  }
+  EXPECT_EQ(after(good[1] + good[2] + good[2] + good[3]), "line 3 is damaged and left out.") << "a doubled line";
+  EXPECT_EQ(content(), good[1] + good[2] + good[3]);
+  EXPECT_EQ(after("x\n" + good[1] + "{\"step\": 2, \"lo"), "lines 1, 3 are damaged and left out.");
+  EXPECT_EQ(content(), good[1]);
+  EXPECT_EQ(after("x\nx\nx\nx\nx\nx\nx\n" + good[4]), "lines 1, 2, 3, 4, 5 and 2 more are damaged and left out.");
+}
+
+TEST_F(Metrics, AGoodLastLineWithoutItsEndIsKept) {
+  write_raw(step(1).json() + "\n" + step(2).json());
+  MetricsFile metrics(file);
+  metrics.append(step(3));
+  EXPECT_EQ(metrics.drop_after(9), "");
+  EXPECT_EQ(content(), step(1).json() + "\n" + step(2).json() + "\n" + step(3).json() + "\n");
+}
+
+TEST_F(Metrics, NulBytesOfALostBlockDoNotTakeTheNextLineWithThem) {
+  write_raw(step(1).json() + "\n" + std::string(100, '\0') + step(3).json() + "\n" + std::string(50, '\0'));
+  MetricsFile metrics(file);
+  EXPECT_EQ(metrics.drop_after(9), "Metrics file " + file + ": line 3 is damaged and left out.");
+  EXPECT_EQ(content(), step(1).json() + "\n" + step(3).json() + "\n");
+}
+
 TEST_F(Metrics, FullDiskLeavesWholeLines) {
   pid_t child = ::fork();
   ASSERT_GE(child, 0);

@@ -117,6 +117,31 @@ TEST_F(StepLogTest, GoingOnFromACheckpointDropsTheStepsThatAreComputedAgain) {
   EXPECT_EQ(all[3]["restarts"], 4);       // those of the lines before and of this launch
 }
 
+TEST_F(StepLogTest, DamagedLinesNeitherHideNorDoubleSteps) {
+  std::ofstream(path_) << "{\"step\": 1, \"loss\": 1}\n{\"step\": -2, \"loss\": 2}\n{\"step\": 3, \"loss\": 3}\n"
+                       << "{\"step\": 18446744073709551615, \"loss\": 4, \"skipped_steps\": -1}\n";
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  Terminal shown(ends[1], false);
+  StepLog log(path_, 4, 10, shown);
+  EXPECT_EQ(log.last_step(), 3u);
+  take(log, {.step = 5, .loss = 5});
+  auto all = lines();
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[1]["step"], 3);
+  EXPECT_EQ(all[2]["step"], 5);
+  EXPECT_EQ(all[2]["skipped_steps"], 0);
+  std::string told(4096, '\0');
+  told.resize(static_cast<std::size_t>(::read(ends[0], told.data(), told.size())));
+  EXPECT_NE(told.find(path_ + ": lines 2, 4 are damaged and left out.\n"), std::string::npos) << told;
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST_F(StepLogTest, NoLossIsKnownBeforeTheFirstStep) {
+  EXPECT_TRUE(std::isnan(StepLog(path_, 0, 10, silent_).last_loss()));
+}
+
 TEST_F(StepLogTest, RestartedLauncherKeepsAllLines) {
   {
     StepLog log(path_, 0, 10, silent_);
