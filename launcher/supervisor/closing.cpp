@@ -74,8 +74,9 @@ std::string closing_lines(const RunSummary& summary, const config::Config& confi
   if (!done) text += "\ngo on with: " + go_on;
   if (!summary.checkpoint) return text;
   std::string prompt = config.sample.prompt.empty() ? "The " : config.sample.prompt;
-  return text + fmt::format("\nnext:\n  {} generate {} --prompt {}\n  {} ctl {} status\n  {}", ganymede, run,
-                            shell_word(prompt), ganymede, run, go_on);
+  text += fmt::format("\nnext:\n  {} generate {} --prompt {}\n  {} ctl {} status", ganymede, run, shell_word(prompt),
+                      ganymede, run);
+  return done ? text + "\n  " + go_on : text;
 }
 
 void show_sample(const config::Config& config, const Options& options, const std::string& programs, Signals& signals,

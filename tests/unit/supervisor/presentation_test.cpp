@@ -113,6 +113,7 @@ TEST(Closing, NamesTheCheckpointAndThreeCommands) {
   std::string stopped = closing_lines({.step = 7, .steps = 50, .loss = 2.5, .checkpoint = 5}, config, options, "/bin");
   EXPECT_THAT(stopped, HasSubstr("stopped at step 7/50"));
   EXPECT_THAT(stopped, HasSubstr("go on with: /bin/ganymede train /r/tiny.toml --run /r/runs/tiny --steps 50"));
+  EXPECT_EQ(stopped.find(" train "), stopped.rfind(" train ")) << "the command is there once:\n" << stopped;
   EXPECT_THAT(stopped, HasSubstr("checkpoint: step 5 in"));
   std::string killed = closing_lines({.step = 0, .steps = 50}, config, options, "/bin");
   EXPECT_THAT(killed, HasSubstr("stopped at step 0/50"));
