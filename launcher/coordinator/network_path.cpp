@@ -6,10 +6,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <fmt/ranges.h>
+
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "common/base/error.h"
 #include "common/os/fd.h"
@@ -42,12 +46,21 @@ std::string own_address_towards(const addrinfo& to) {
   return address_text(reinterpret_cast<const sockaddr*>(&own));
 }
 
-std::string interface_with(const std::string& address) {
+/// Names of the network interfaces of this machine, once for each address.
+std::vector<std::pair<std::string, std::string>> interfaces() {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) fail("The network interfaces cannot be listed: {}.", std::strerror(errno));
   std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
+  std::vector<std::pair<std::string, std::string>> found;
   for (const ifaddrs* one = list; one; one = one->ifa_next)
-    if (one->ifa_addr && address_text(one->ifa_addr) == address) return one->ifa_name;
+    if (one->ifa_addr && !address_text(one->ifa_addr).empty())
+      found.emplace_back(one->ifa_name, address_text(one->ifa_addr));
+  return found;
+}
+
+std::string interface_with(const std::string& address) {
+  for (const auto& [name, own] : interfaces())
+    if (own == address) return name;
   fail("No network interface has this machine's own address {}.", address);
 }
 
@@ -76,6 +89,14 @@ std::string interface_towards(const std::string& host) {
 
 std::string interface_of_node(int node, const std::vector<NodeAddress>& nodes) {
   return interface_towards(nodes[node == 0 ? 1 : 0].host);
+}
+
+void check_interface(const std::string& name) {
+  std::set<std::string> names;
+  for (const auto& one : interfaces()) names.insert(one.first);
+  if (!names.contains(name))
+    fail_usage("Key 'topology.interface' is \"{}\", but the network interfaces of this machine are {}.", name,
+               fmt::join(names, ", "));
 }
 
 std::string host_name() {

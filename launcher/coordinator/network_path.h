@@ -20,6 +20,10 @@ std::string interface_towards(const std::string& host);
 /// That of a launcher: towards the coordinator, on node 0 towards node 1.
 std::string interface_of_node(int node, const std::vector<NodeAddress>& nodes);
 
+/// Throws Error(usage) when this machine has no network interface of this name with an address, naming those that it
+/// has.
+void check_interface(const std::string& name);
+
 /// What this machine calls itself.
 std::string host_name();
 

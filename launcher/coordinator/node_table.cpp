@@ -8,13 +8,12 @@
 namespace ganymede::coordinator {
 namespace {
 
-// Seconds of silence; nodes report several times a second.
-constexpr double seat_is_kept = 5;
-constexpr double given_up_after = 5;  // at the end of a run
+constexpr double seat_is_kept = 5;  // seconds of silence; nodes report several times a second
 
 }  // namespace
 
-NodeTable::NodeTable(const std::vector<NodeAddress>& addresses, const config::Config& config, double now) {
+NodeTable::NodeTable(const std::vector<NodeAddress>& addresses, const config::Config& config, double now)
+    : timeout_(config.launch.node_timeout_seconds) {
   int nodes = static_cast<int>(addresses.size());
   for (int node = 1; node < nodes; ++node)
     nodes_.push_back({.address = addresses[static_cast<std::size_t>(node)],
@@ -124,9 +123,10 @@ bool NodeTable::any_worker_finished() const {
   });
 }
 
-bool NodeTable::all_ended(double now) const {
-  return std::all_of(nodes_.begin(), nodes_.end(), [now](const Node& node) {
-    return !node.state || node.state->ended || now - node.heard > given_up_after;
+bool NodeTable::all_ended(double now, bool resumed) const {
+  return std::all_of(nodes_.begin(), nodes_.end(), [&](const Node& node) {
+    bool came = node.state || node.seat != 0 || resumed;
+    return !came || (node.state && node.state->ended) || now - node.heard > timeout_;
   });
 }
 

@@ -43,7 +43,9 @@ class NodeTable {
   bool all_running() const;
   bool workers_finished() const;
   bool any_worker_finished() const;
-  bool all_ended(double now) const;  // or have been silent for a while, or never came
+  /// Every node that has come has said that it has ended, or has been silent for launch.node_timeout_seconds. A table
+  /// of a coordinator that was `resumed` waits as well for those that have not come yet: the one before knew them.
+  bool all_ended(double now, bool resumed) const;
   std::uint64_t highest_generation() const;
   int restarts() const;
   double checkpoint_idle() const;  // seconds; the least of all nodes, endless without nodes
@@ -75,6 +77,7 @@ class NodeTable {
   bool all_cells(const Test& test) const;
 
   std::vector<Node> nodes_;
+  double timeout_;  // seconds of silence after which a node is lost
   bool begun_ = false;
 };
 

@@ -12,7 +12,7 @@ namespace ganymede::launcher {
 namespace {
 
 constexpr auto tick_interval = std::chrono::milliseconds(250);
-constexpr double node_patience = 30;  // seconds after the own services' end until other nodes are left to themselves
+constexpr double node_patience = 30;  // seconds beyond all timeouts until other nodes are left to themselves
 
 }  // namespace
 
@@ -74,7 +74,9 @@ void Supervisor::press_on(double now) {
     outcome_ = {ExitCode::failed, *text};
     parts_.io.stop();
   }
-  if (!crew_.any_alive() && now - end_.began() > parts_.config.launch.stop_timeout_seconds + node_patience) {
+  const config::Launch& launch = parts_.config.launch;
+  double longest_end = launch.stop_timeout_seconds + launch.node_timeout_seconds + node_patience;
+  if (!crew_.any_alive() && now - end_.began() > longest_end) {
     log::warn("not all nodes said that they have ended");
     parts_.io.stop();
   }
@@ -82,7 +84,7 @@ void Supervisor::press_on(double now) {
 }
 
 void Supervisor::consider_over() {
-  if (phase_ != Phase::working && !crew_.any_alive() && nodes_.all_ended(now_seconds())) parts_.io.stop();
+  if (phase_ != Phase::working && !crew_.any_alive() && nodes_.all_ended(now_seconds(), resumed_)) parts_.io.stop();
 }
 
 }  // namespace ganymede::launcher

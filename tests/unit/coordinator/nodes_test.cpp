@@ -70,6 +70,13 @@ TEST(NetworkPath, TheLoopbackLeadsToThisMachineItself) {
   EXPECT_THAT(error_of([] { interface_towards("no.such.host.invalid"); }), HasSubstr("no.such.host.invalid"));
 }
 
+TEST(NetworkPath, AnInterfaceThatIsNotHereIsRefusedWithThoseThatAre) {
+  EXPECT_EQ(error_of([] { check_interface("lo"); }), "no error");
+  std::string error = error_of([] { check_interface("no-such-if0"); });
+  EXPECT_THAT(error, HasSubstr("'topology.interface' is \"no-such-if0\""));
+  EXPECT_THAT(error, HasSubstr("lo"));
+}
+
 NodeState report(int node, std::uint64_t session, std::vector<CellState> cells) {
   NodeState state;
   state.node = node;
@@ -95,7 +102,7 @@ class Nodes : public testing::Test {
 
 TEST_F(Nodes, ARunOnOneNodeWaitsForNobody) {
   NodeTable none({}, world(4, 0), 0);
-  EXPECT_TRUE(none.all_here() && none.all_loaded() && none.workers_finished() && none.all_ended(0));
+  EXPECT_TRUE(none.all_here() && none.all_loaded() && none.workers_finished() && none.all_ended(0, true));
   EXPECT_FALSE(none.silent(1e9, 1, 1));
   EXPECT_EQ(none.node_of(3), 0);
 }
@@ -145,6 +152,21 @@ TEST_F(Nodes, ASilentNodeIsNamedAfterItsTime) {
   table_.take(report(1, 5, {cell(2), cell(3)}), 11);
   EXPECT_FALSE(table_.silent(14, 3, 10));
   EXPECT_TRUE(table_.silent(14.5, 3, 10)->came);
+}
+
+TEST_F(Nodes, TheEndWaitsForEveryNodeThatIsThere) {
+  EXPECT_TRUE(table_.all_ended(1, false)) << "it never came";
+  EXPECT_FALSE(table_.all_ended(1, true)) << "the coordinator before this one knew it";
+  EXPECT_TRUE(table_.all_ended(61, true)) << "launch.node_timeout_seconds";
+  table_.hello({.node = 1, .nodes = 2, .seat = 9, .host = "beta"}, 2);
+  EXPECT_FALSE(table_.all_ended(3, false)) << "it makes its segments";
+  table_.take(report(1, 5, {cell(2), cell(3)}), 4);
+  EXPECT_FALSE(table_.all_ended(60, false)) << "a busy machine is silent for long";
+  EXPECT_TRUE(table_.all_ended(65, false)) << "it is lost";
+  NodeState last = report(1, 5, {cell(2), cell(3)});
+  last.ended = true;
+  table_.take(last, 60);
+  EXPECT_TRUE(table_.all_ended(60, false));
 }
 
 TEST(NodeMessages, SurviveTheWay) {
