@@ -13,6 +13,7 @@ Job read_job() {
   job.plugin_hash = fields.number("plugin_hash");
   job.load_from = fields.text("load_from");
   job.interface = fields.text("interface");
+  job.dataset = fields.text("dataset");
   return job;
 }
 
@@ -22,7 +23,8 @@ void write_job(const Job& job) {
                            {"plugin", job.plugin},
                            {"plugin_hash", job.plugin_hash},
                            {"load_from", job.load_from},
-                           {"interface", job.interface}};
+                           {"interface", job.interface},
+                           {"dataset", job.dataset}};
   os::write_file_atomically(job_file, json_text(object, job_file));
 }
 

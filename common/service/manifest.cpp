@@ -15,6 +15,10 @@ namespace {
 
 constexpr int most_looks = 20;  // at a folder where manifests vanish while they are read
 
+constexpr std::uint64_t most_step = 1'000'000'000'000;
+constexpr int most_ranks = 65536;
+constexpr std::size_t longest_name = 256;
+
 /// The step in the name of a manifest; nothing for another file.
 std::optional<std::uint64_t> named_step(const std::filesystem::path& path) {
   constexpr std::string_view before = "manifest.", behind = ".json";
@@ -46,6 +50,15 @@ std::vector<ManifestFile> manifest_files(const std::string& folder) {
   return files;
 }
 
+/// What no run can have.
+void check_bounds(const Manifest& manifest, const JsonFields& fields) {
+  if (manifest.step == 0 || manifest.step > most_step) fields.wrong(fmt::format("its step is {}", manifest.step));
+  if (manifest.world > most_ranks) fields.wrong(fmt::format("it is of {} ranks", manifest.world));
+  const std::string& name = manifest.optimizer;
+  bool printable = std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  if (name.empty() || name.size() > longest_name || !printable) fields.wrong("\"optimizer\" is no name");
+}
+
 Manifest::Part read_part(const JsonFields& fields) {
   return {fields.small_number("rank"), fields.number("bytes"), fields.text("hash")};
 }
@@ -61,7 +74,9 @@ Manifest read_manifest(const std::string& file) {
   manifest.model_hash = fields.text("model_hash");
   manifest.config = fields.text("config");
   manifest.tokenizer = fields.text("tokenizer");
+  manifest.dataset = fields.text("dataset");
   for (const JsonFields& part : fields.objects("parts")) manifest.parts.push_back(read_part(part));
+  check_bounds(manifest, fields);
   std::string named = std::filesystem::path(file).filename().string();
   if (named != manifest_name(manifest.step)) fields.wrong(fmt::format("it is of step {}", manifest.step));
   bool complete = manifest.world > 0 && manifest.parts.size() == static_cast<std::size_t>(manifest.world);
@@ -99,6 +114,7 @@ void write_manifest(const std::string& folder, const Manifest& manifest) {
                            {"model_hash", manifest.model_hash},
                            {"config", manifest.config},
                            {"tokenizer", manifest.tokenizer},
+                           {"dataset", manifest.dataset},
                            {"parts", parts}};
   std::string file = fmt::format("{}/{}", folder, manifest_name(manifest.step));
   os::write_file_atomically(file, json_text(object, file));

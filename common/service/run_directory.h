@@ -9,7 +9,7 @@
 namespace ganymede::service {
 
 constexpr const char* config_file = "config.toml";  // the effective configuration
-constexpr const char* job_file = "job.json";  // {"job", "slots", "plugin", "plugin_hash", "load_from", "interface"}
+constexpr const char* job_file = "job.json";        // facts for the services, see Job
 constexpr const char* metrics_file = "metrics.jsonl";
 constexpr const char* lock_file = "ipc/run.lock";  // held by the keeper while the run lives
 constexpr const char* launcher_socket = "ipc/launcher.sock";
@@ -26,6 +26,7 @@ struct Job {
   std::uint64_t plugin_hash = 0;
   std::string load_from;         // checkpoint folder that holds load_step; empty: this run's own
   std::string interface = "lo";  // network interface between the nodes of the run
+  std::string dataset = {};      // hash of the dataset's content
 };
 /// Of the current folder. Both throw Error naming the file; a write leaves the old or the new content.
 Job read_job();
@@ -44,13 +45,14 @@ struct Manifest {
   std::string optimizer, model_hash, config;  // config: the effective configuration, for eval and generate
   std::string tokenizer;                      // kind and hash, for generate
   std::vector<Part> parts;
+  std::string dataset = {};  // hash of the dataset's content
   std::uint64_t bytes() const;
 };
 std::string manifest_name(std::uint64_t step);
 /// Committed when it returns: written beside, synced, renamed. Throws Error.
 void write_manifest(const std::string& folder, const Manifest& manifest);
-/// A manifest that cannot be used: not readable, no JSON, a field missing or of a wrong type, another step than its
-/// name says, parts that are not one for each rank.
+/// A manifest that cannot be used: not readable, no JSON, a field missing, of a wrong type or beyond its bounds,
+/// another step than its name says, parts that are not one for each rank.
 struct DamagedManifest {
   std::uint64_t step = 0;    // as its name says
   std::string file, reason;  // reason: a sentence that names the file

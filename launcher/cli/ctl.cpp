@@ -34,26 +34,35 @@ void require_alive(const std::string& run) {
   if (!run_is_alive()) fail("No job runs in {}.", run);
 }
 
-/// Asks for the status and shows it.
-void show_status(std::string (*show)(const fbs::Status&)) {
+Message ask_status() {
   Message reply = ask([](FlatBufferBuilder& builder) { return Message::body(fbs::CreateStatusRequest(builder)); });
-  const auto* status = reply.as<fbs::Status>();
-  if (!status) fail("The launcher's answer is not a status: are the programs of one build?");
-  fmt::print("{}\n", show(*status));
+  if (!reply.as<fbs::Status>()) fail("The launcher's answer is not a status: are the programs of one build?");
+  return reply;
+}
+
+void show_idle(const CtlOptions& options, const std::string& state, const std::string& detail) {
+  fmt::print("{}\n", options.json ? idle_json(state, detail) : idle_text(state, detail));
+}
+
+/// Asks for the status and shows it. While there are no services, what is durable stands for what they would say.
+void show_status(const CtlOptions& options, std::string (*show)(const fbs::Status&)) {
+  Message reply = ask_status();
+  const auto& status = *reply.as<fbs::Status>();
+  if (status.detail()->size() > 0) return show_idle(options, status.state()->str(), status.detail()->str());
+  fmt::print("{}\n", show(status));
 }
 
 void status(const CtlOptions& options) {
   enter_run(options.run);
   bool alive = run_is_alive();
-  // The socket comes when the run has been made ready (the dataset packed, …).
-  if (alive && launcher_serves()) return show_status(options.json ? status_json : status_text);
-  std::string state = alive ? "recovering" : "stopped";
-  fmt::print("{}\n", options.json ? idle_json(state) : idle_text(state));
+  // There is none for a moment when a launcher starts.
+  if (alive && launcher_serves()) return show_status(options, options.json ? status_json : status_text);
+  show_idle(options, alive ? "recovering" : "stopped", "");
 }
 
 void where(const CtlOptions& options) {
   require_alive(options.run);
-  show_status(options.json ? where_json : where_text);
+  show_status(options, options.json ? where_json : where_text);
 }
 
 void segments(const CtlOptions& options) {
@@ -63,9 +72,9 @@ void segments(const CtlOptions& options) {
 
 void stop(const CtlOptions& options) {
   require_alive(options.run);
+  bool at_once = options.now || ask_status().as<fbs::Status>()->detail()->size() > 0;  // no step is under way
   ask([&](FlatBufferBuilder& builder) { return Message::body(fbs::CreateStopRequest(builder, options.now)); });
-  fmt::print("{}\n",
-             options.now ? "the run is stopped at once" : "the run stops after its current step and a checkpoint");
+  fmt::print("{}\n", at_once ? "the run is stopped at once" : "the run stops after its current step and a checkpoint");
 }
 
 void checkpoint(const CtlOptions& options) {

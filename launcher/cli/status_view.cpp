@@ -95,10 +95,12 @@ std::string status_json(const fbs::Status& status) {
 }
 
 std::string status_text(const fbs::Status& status) {
-  std::string text =
-      fmt::format("{}: {} at step {}/{}, generation {}, loss {:.4f}, {} tok/s, {}\n", status.run()->str(),
-                  status.state()->str(), status.step(), status.steps(), status.generation(), status.loss(),
-                  with_commas(std::llround(status.tokens_per_second())), checkpoint_text(status.last_checkpoint()));
+  std::string figures = status.step() == 0 ? "no step is done yet"
+                                           : fmt::format("loss {:.4f}, {} tok/s", status.loss(),
+                                                         with_commas(std::llround(status.tokens_per_second())));
+  std::string text = fmt::format("{}: {} at step {}/{}, generation {}, {}, {}\n", status.run()->str(),
+                                 status.state()->str(), status.step(), status.steps(), status.generation(), figures,
+                                 checkpoint_text(status.last_checkpoint()));
   text +=
       fmt::format("{:>4}  {:<10}  {:>8}  {:<10}  {:>8}  {}", "rank", "service", "process", "state", "restarts", "does");
   for (const auto* cell : *status.cells())
@@ -143,21 +145,23 @@ std::string where_json(const fbs::Status& status) {
   return dump(object);
 }
 
-std::string idle_json(const std::string& state) {
+std::string idle_json(const std::string& state, const std::string& detail) {
   IdleRun run = read_idle();
   return dump({{"run", current_folder()},
                {"step", run.step},
                {"steps", run.steps},
                {"generation", 0},
                {"state", state},
+               {"detail", detail},
                {"last_checkpoint", run.checkpoint},
                {"cells", ordered_json::array()},
                {"launchers", ordered_json::array()}});
 }
 
-std::string idle_text(const std::string& state) {
+std::string idle_text(const std::string& state, const std::string& detail) {
   IdleRun run = read_idle();
-  return fmt::format("{}: {} at step {}, {}", current_folder(), state, step_text(run), checkpoint_text(run.checkpoint));
+  return fmt::format("{}: {} at step {}, {}{}", current_folder(), state, step_text(run),
+                     checkpoint_text(run.checkpoint), detail.empty() ? "" : "; the launcher is " + detail);
 }
 
 }  // namespace ganymede::cli

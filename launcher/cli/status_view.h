@@ -16,9 +16,9 @@ std::string where_text(const fbs::Status& status);
 std::string where_json(const fbs::Status& status);
 
 /// `ctl status` of a run whose launcher does not serve, read from the run directory (the current folder); `state` is
-/// "stopped", or "recovering" while the run is being made ready.
-std::string idle_json(const std::string& state);
-std::string idle_text(const std::string& state);
+/// "stopped", or while a launcher has no services what it says: "recovering" or "stopping", with `detail`.
+std::string idle_json(const std::string& state, const std::string& detail);
+std::string idle_text(const std::string& state, const std::string& detail);
 
 /// The rank that all others wait for; -1 when there is no single one. A worker that communicates waits for those that
 /// do not; the rank whose worker is alone in not communicating is the one.

@@ -14,4 +14,11 @@ std::optional<std::uint64_t> Membership::worker_died(int rank) {
   return ++generation_;
 }
 
+std::optional<std::uint64_t> Membership::failed(std::uint64_t decided) {
+  failures_ = failures_ > 0 && decided == decided_at_failure_ ? failures_ + 1 : 1;
+  decided_at_failure_ = decided;
+  if (failures_ >= most_failures) return std::nullopt;
+  return ++generation_;
+}
+
 }  // namespace ganymede::coordinator

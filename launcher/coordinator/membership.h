@@ -26,6 +26,14 @@ class Membership {
   /// before the first one began.
   std::optional<std::uint64_t> worker_died(int rank);
 
+  /// The current generation is of no use although every process lives (its ranks do not find one another, or lost
+  /// their connections), when `decided` is the newest step. Returns the next one; nothing when `most_failures`
+  /// generations in a row have ended so without a step between them.
+  std::optional<std::uint64_t> failed(std::uint64_t decided);
+  static constexpr int most_failures = 3;
+  /// Whether this launcher has announced `generation` and none after it.
+  bool is_current(std::uint64_t generation) const { return begun_ && generation == generation_; }
+
   /// The generation announced last; before the first one of this launcher, that of its predecessor.
   std::uint64_t generation() const { return generation_; }
   bool complete() const { return static_cast<int>(present_.size()) == world_; }
@@ -34,6 +42,8 @@ class Membership {
   int world_;
   std::uint64_t generation_;
   bool begun_ = false;  // this launcher has announced one
+  int failures_ = 0;    // in a row
+  std::uint64_t decided_at_failure_ = 0;
   std::set<int> present_;
 };
 

@@ -15,7 +15,8 @@ msg::Message wait_for_node_0(const msg::Message& request) {
   return msg::Message::build(0, request.envelope().id(), [](flatbuffers::FlatBufferBuilder& builder) {
     auto detail = builder.CreateString("node 0 makes its run directory ready");
     auto nothing = builder.CreateString("");
-    return msg::Message::body(fbs::CreateNodeWelcome(builder, false, detail, 0, 0, nothing, 0, nothing, nothing));
+    return msg::Message::body(
+        fbs::CreateNodeWelcome(builder, false, detail, 0, 0, nothing, 0, nothing, nothing, nothing));
   });
 }
 

@@ -92,6 +92,11 @@ struct Exchange {
     return value(true, {}, number);
   }
 
+  Message answer(const fbs::GenerationFailed& body) const {
+    supervisor.generation_failed(body.generation(), body.rank(), body.cause()->str());
+    return msg::ack(request);
+  }
+
   Message answer(const fbs::StatusRequest&) const {
     return reply([&](FlatBufferBuilder& builder) { return status_report(builder, supervisor); });
   }
@@ -134,7 +139,8 @@ Message answer(Supervisor& supervisor, const std::string& identity, const Messag
   return Exchange{supervisor, identity, request}
       .dispatch<fbs::Register, fbs::Heartbeat, fbs::FatalReport, fbs::StepReport, fbs::PartDurable,
                 fbs::CheckpointCommitted, fbs::CheckpointFailed, fbs::StoreSet, fbs::StoreGet, fbs::StoreAdd,
-                fbs::StatusRequest, fbs::StopRequest, fbs::CheckpointRequest, fbs::RestartRequest>();
+                fbs::GenerationFailed, fbs::StatusRequest, fbs::StopRequest, fbs::CheckpointRequest,
+                fbs::RestartRequest>();
 }
 
 }  // namespace ganymede::launcher

@@ -36,9 +36,8 @@ os::Ending run_child(const os::Command& command, Signals& signals, Deadline dead
     if (auto ending = os::poll_ending(child)) return *ending;
     if (int number = signals.take(); number == SIGINT || number == SIGTERM) {
       bool told = end_child(child, program).exit_code == static_cast<int>(ExitCode::can_go_on);
-      std::string text = "Stopped by a signal; the same command goes on.";
-      if (told && command.output_file.empty()) throw ToldError(ExitCode::can_go_on, text);
-      throw Error(ExitCode::can_go_on, text);
+      if (told && command.output_file.empty()) throw ToldError(ExitCode::can_go_on, stopped_text);
+      throw Error(ExitCode::can_go_on, stopped_text);
     }
     if (deadline.passed()) {
       end_child(child, program);

@@ -1,15 +1,18 @@
 #include "launcher/supervisor/dataset_packing.h"
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "common/base/error.h"
 #include "common/service/run_directory.h"
 #include "launcher/supervisor/child_program.h"
+#include "launcher/supervisor/log_tail.h"
 
 namespace ganymede::launcher {
 namespace {
 
 constexpr double pack_seconds = 7 * 24 * 3600;  // a large corpus takes its time; a person sees progress and can stop it
+constexpr double inspect_seconds = 600;         // from a cold network file system
 
 }  // namespace
 
@@ -31,6 +34,23 @@ void pack_if_missing(const config::Config& config, const std::string& programs, 
   for (ExitCode code : {ExitCode::failed, ExitCode::usage, ExitCode::can_go_on})
     if (ending.exit_code == static_cast<int>(code)) throw ToldError(code, text);
   throw Error(ExitCode::failed, text);
+}
+
+std::string dataset_hash(const config::Config& config, const std::string& programs, Signals& signals) {
+  os::Command command;
+  command.arguments = {programs + "/ganymede-data", "inspect", config.data.path, "--json"};
+  auto result = run_child_captured(command, fmt::format("{}/inspect.out", service::log_folder), signals,
+                                   Deadline::after_seconds(inspect_seconds));
+  if (result.ending.signal == 0 && result.ending.exit_code == 0) {
+    auto object = nlohmann::json::parse(result.output, nullptr, false);
+    if (object.is_object() && object.contains("hash") && object["hash"].is_string())
+      return object["hash"].get<std::string>();
+    fail("What ganymede-data inspect printed is not understood: are the programs of one build?");
+  }
+  auto lines = last_lines(result.output, 1);
+  std::string text = lines.empty() ? result.ending.describe() : lines.back();
+  throw Error(result.ending.exit_code == 2 ? ExitCode::usage : ExitCode::failed,
+              fmt::format("The dataset {} (data.path) cannot be used: {}", config.data.path, text));
 }
 
 }  // namespace ganymede::launcher

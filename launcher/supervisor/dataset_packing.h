@@ -13,4 +13,8 @@ namespace ganymede::launcher {
 /// cannot be made.
 void pack_if_missing(const config::Config& config, const std::string& programs, Signals& signals, Terminal& terminal);
 
+/// Identity of the content of the dataset at data.path, as `ganymede-data inspect` finds it. Throws Error when it is
+/// damaged.
+std::string dataset_hash(const config::Config& config, const std::string& programs, Signals& signals);
+
 }  // namespace ganymede::launcher

@@ -11,27 +11,20 @@
 #include "launcher/keeper/stop_order.h"
 #include "launcher/supervisor/answers.h"
 #include "launcher/supervisor/closing.h"
+#include "launcher/supervisor/launching.h"
 #include "launcher/supervisor/memory_estimate.h"
 #include "launcher/supervisor/node_answers.h"
 #include "launcher/supervisor/node_begin.h"
 #include "launcher/supervisor/posted_server.h"
-#include "launcher/supervisor/run_begin.h"
 
 namespace ganymede::launcher {
 namespace {
 
-/// Everything that a launch holds from its start to its end.
-struct Launch {
-  Launch(const Options& given, const std::string& folder) : options(given), programs(folder) {}
+/// The launcher of node 0.
+struct Launch : Launching {
+  using Launching::Launching;
 
-  const Options& options;
-  const std::string& programs;
-  Signals signals;
-  Terminal terminal{STDOUT_FILENO};
-  shm::KeeperClient keeper;
-  ReadyRun ready;
   double began = now_seconds();
-
   keeper::StopOrder order = keeper::read_stop_order();  // given to a launcher before this one
   std::unique_ptr<coordinator::NodeGate> gate;          // of a run over several nodes
 
@@ -48,20 +41,14 @@ struct Launch {
 Cells Launch::take_cells() {
   if (order == keeper::StopOrder::now) {
     Cells::drop_all(keeper);
-  } else if (!keeper.list(Deadline::after_seconds(10)).empty()) {
-    ready = resume_run(options);
-    if (auto cells = Cells::attach(ready.config, ready.job, options.ranks(ready.config), keeper)) {
-      log::info("the segments of the launcher before this one are intact; the run goes on with them");
-      if (order != keeper::StopOrder::none) cells->request_stop();
-      return std::move(*cells);
-    }
-    Cells::drop_all(keeper);
+  } else if (auto cells = intact_cells(0)) {
+    if (order != keeper::StopOrder::none) cells->request_stop();
+    return std::move(*cells);
   }
   if (order != keeper::StopOrder::none) return {};
-  ready = begin_run(options, programs, signals, terminal);
+  ready = begin_run(*this);
   if (ready.done()) return {};
-  return Cells::create(ready.config, ready.job, options.ranks(ready.config), ready.load_step, keeper,
-                       placing_shown(signals, terminal));
+  return new_cells();
 }
 
 /// The launcher before this one crashed after it had given the segments back, or was told to stop at once: what is
@@ -92,12 +79,14 @@ WelcomeParts Launch::welcome_parts(Cells& cells) {
   WelcomeParts parts{.own_configuration = config::effective(config::load(options.recipe, options.settings)),
                      .configuration = config::effective(ready.config),
                      .checkpoints = std::to_string(ready.job.id),
+                     .dataset = ready.job.dataset,
                      .load_step = cells.load_step()};
   leave_checkpoint_token(parts.checkpoints);
   return parts;
 }
 
 Outcome Launch::supervise(Cells& cells, StepLog& steps) {
+  door.reset();  // from here on the supervisor answers
   boost::asio::io_context io;
   Supervisor supervisor({.io = io,
                          .config = ready.config,
@@ -132,6 +121,7 @@ void Launch::close(const Outcome& outcome, const StepLog& steps) {
   terminal.live("");
   if (!outcome.text.empty()) return;
   double seconds = now_seconds() - began;
+  door = std::make_unique<PhaseServer>(options.run, "stopping", "showing a sample");
   if (outcome.code == ExitCode::done) show_sample(ready.config, options, programs, signals, terminal);
   terminal.line(closing_lines({.step = steps.last_step(),
                                .steps = static_cast<std::uint64_t>(ready.config.run.steps),

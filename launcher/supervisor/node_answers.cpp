@@ -55,8 +55,9 @@ Message welcome(Supervisor& supervisor, const WelcomeParts& parts, const fbs::No
     auto load_from = builder.CreateString(job.load_from);
     auto configuration = builder.CreateString(parts.configuration);
     auto checkpoints = builder.CreateString(parts.checkpoints);
+    auto dataset = builder.CreateString(parts.dataset);
     return Message::body(fbs::CreateNodeWelcome(builder, true, detail, job.id, parts.load_step, load_from,
-                                                job.plugin_hash, configuration, checkpoints));
+                                                job.plugin_hash, configuration, checkpoints, dataset));
   });
 }
 
@@ -67,6 +68,7 @@ bool is_for_coordinator(const Message& request) {
     case fbs::Body::StoreSet:
     case fbs::Body::StoreGet:
     case fbs::Body::StoreAdd:
+    case fbs::Body::GenerationFailed:
     case fbs::Body::StepReport:
     case fbs::Body::CheckpointCommitted:
     case fbs::Body::CheckpointFailed:

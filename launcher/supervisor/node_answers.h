@@ -22,6 +22,7 @@ struct WelcomeParts {
   std::string own_configuration;  // as given, to be the same on all nodes
   std::string configuration;      // the effective one
   std::string checkpoints;        // token in the checkpoint folder
+  std::string dataset;            // hash of its content
   std::uint64_t load_step = 0;
 };
 

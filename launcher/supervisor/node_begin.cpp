@@ -1,6 +1,5 @@
 #include "launcher/supervisor/node_begin.h"
 
-#include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -29,9 +28,7 @@ std::string token_file() { return fmt::format("{}/nodes.token", service::checkpo
 
 void pause_or_stop(Signals& signals) {
   std::this_thread::sleep_for(look_up_every);
-  int number = signals.take();
-  if (number == SIGINT || number == SIGTERM)
-    throw Error(ExitCode::can_go_on, "Stopped by a signal; the same command goes on.");
+  stop_if_signalled(signals);
 }
 
 Welcome read_welcome(const fbs::NodeWelcome& body) {
@@ -40,7 +37,8 @@ Welcome read_welcome(const fbs::NodeWelcome& body) {
           .plugin_hash = body.plugin_hash(),
           .load_from = body.load_from()->str(),
           .configuration = body.configuration()->str(),
-          .checkpoints = body.checkpoints()->str()};
+          .checkpoints = body.checkpoints()->str(),
+          .dataset = body.dataset()->str()};
 }
 
 }  // namespace
@@ -102,7 +100,7 @@ std::uint64_t seat_of_keeper(const std::string& run) {
 
 void leave_checkpoint_token(const std::string& token) { os::write_file_atomically(token_file(), token + "\n"); }
 
-void check_checkpoint_folder(int node, const std::string& token, double seconds) {
+void check_checkpoint_folder(int node, const std::string& token, double seconds, Signals& signals) {
   Deadline deadline = Deadline::after_seconds(std::min(seconds, shared_folder_seconds));
   std::error_code ignored;
   while (!fs::exists(token_file(), ignored) || os::read_file(token_file()) != token + "\n") {
@@ -111,7 +109,7 @@ void check_checkpoint_folder(int node, const std::string& token, double seconds)
           "{} of node {} is not the folder of node 0: checkpoints have to lie on a file system that all nodes "
           "share.",
           fs::weakly_canonical(service::checkpoint_folder, ignored).string(), node);
-    std::this_thread::sleep_for(look_up_every);
+    pause_or_stop(signals);
   }
 }
 

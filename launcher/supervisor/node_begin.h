@@ -16,6 +16,7 @@ struct Welcome {
   std::string load_from;
   std::string configuration;  // the effective one
   std::string checkpoints;    // token in the checkpoint folder
+  std::string dataset;        // hash of its content
 };
 
 /// Where the coordinator is and the key to it.
@@ -38,6 +39,6 @@ std::uint64_t seat_of_keeper(const std::string& run);
 /// The token that the coordinator leaves in the checkpoint folder, and the check on another node that its checkpoint
 /// folder is the same one, which may take `seconds` to show. Both throw Error.
 void leave_checkpoint_token(const std::string& token);
-void check_checkpoint_folder(int node, const std::string& token, double seconds);
+void check_checkpoint_folder(int node, const std::string& token, double seconds, Signals& signals);
 
 }  // namespace ganymede::launcher

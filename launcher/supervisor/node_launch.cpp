@@ -1,48 +1,31 @@
 #include "launcher/supervisor/node_launch.h"
 
-#include <unistd.h>
-
-#include "common/base/log.h"
 #include "launcher/keeper/stop_order.h"
+#include "launcher/supervisor/launching.h"
 #include "launcher/supervisor/node_answers.h"
 #include "launcher/supervisor/node_begin.h"
 #include "launcher/supervisor/posted_server.h"
-#include "launcher/supervisor/run_begin.h"
 
 namespace ganymede::launcher {
 namespace {
 
-struct NodeLaunch {
-  NodeLaunch(const Options& given, const std::string& folder) : options(given), programs(folder) {}
+/// The launcher of another node.
+struct NodeLaunch : Launching {
+  using Launching::Launching;
 
-  const Options& options;
-  const std::string& programs;
-  Signals signals;
-  Terminal terminal{STDOUT_FILENO};
-  shm::KeeperClient keeper;
-  ReadyRun ready;
-
-  Cells take_cells(const Welcome& welcome, coordinator::RankRange ranks);
+  Cells take_cells(const Welcome& welcome);
   Outcome supervise(Cells& cells, const CoordinatorWay& way, std::uint64_t seat);
 };
 
 /// The segments of the launcher before this one, if they are complete and of the same job; otherwise new ones.
-Cells NodeLaunch::take_cells(const Welcome& welcome, coordinator::RankRange ranks) {
-  if (!keeper.list(Deadline::after_seconds(10)).empty()) {
-    ready = resume_run(options);
-    if (ready.job.id == welcome.job) {
-      if (auto cells = Cells::attach(ready.config, ready.job, ranks, keeper)) {
-        log::info("the segments of the launcher before this one are intact; the run goes on with them");
-        return std::move(*cells);
-      }
-    }
-    Cells::drop_all(keeper);
-  }
-  ready = begin_on_node(options, welcome, programs, signals, terminal);
-  return Cells::create(ready.config, ready.job, ranks, welcome.load_step, keeper, placing_shown(signals, terminal));
+Cells NodeLaunch::take_cells(const Welcome& welcome) {
+  if (auto cells = intact_cells(welcome.job)) return std::move(*cells);
+  ready = begin_on_node(*this, welcome);
+  return new_cells();
 }
 
 Outcome NodeLaunch::supervise(Cells& cells, const CoordinatorWay& way, std::uint64_t seat) {
+  door.reset();  // from here on the supervisor answers
   terminal.live("");
   terminal.line(
       fmt::format("node {} takes part with {} {}", options.node, cells.count(), cells.count() == 1 ? "rank" : "ranks"));
@@ -83,11 +66,11 @@ Outcome launch_node(const Options& options, const std::string& programs) {
     return {ExitCode::can_go_on, ""};
   }
   double patience = again ? own.launch.node_timeout_seconds : own.launch.node_start_seconds;
+  launch.enter("waiting for node 0");
   CoordinatorWay way = find_coordinator(options, patience, launch.signals);
   std::uint64_t seat = seat_of_keeper(options.run);
   Welcome welcome = meet_coordinator(options, way, seat, patience, launch.signals, launch.terminal);
-  Cells cells =
-      launch.take_cells(welcome, coordinator::ranks_of(options.node, static_cast<int>(options.nodes.size()), own));
+  Cells cells = launch.take_cells(welcome);
   Outcome outcome = launch.supervise(cells, way, seat);
   Cells::drop_all(launch.keeper);
   launch.terminal.line(fmt::format("node {}: {}", options.node, outcome.code == ExitCode::done ? "done" : "stopped"));

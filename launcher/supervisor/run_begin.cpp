@@ -15,10 +15,14 @@
 #include "common/os/machine.h"
 #include "launcher/coordinator/network_path.h"
 #include "launcher/supervisor/child_program.h"
+#include "launcher/supervisor/closing.h"
 #include "launcher/supervisor/compatibility.h"
 #include "launcher/supervisor/dataset_packing.h"
+#include "launcher/supervisor/launching.h"
 #include "launcher/supervisor/log_tail.h"
 #include "launcher/supervisor/memory_estimate.h"
+#include "launcher/supervisor/run_start.h"
+#include "launcher/supervisor/service_command.h"
 
 namespace ganymede::launcher {
 namespace {
@@ -31,29 +35,6 @@ std::uint64_t random_id() {
   std::uint64_t id = 0;
   if (getrandom(&id, sizeof(id), 0) != sizeof(id)) fail("The kernel gives no random numbers.");
   return id >> 1 | 1;  // never 0, and a positive number for every reader of JSON
-}
-
-/// The checkpoint to begin with: this run's newest, else the newest of --from, else none.
-struct Start {
-  std::uint64_t step = 0;
-  std::string folder;  // empty: this run's own
-};
-
-/// The newest intact one of a folder, and a line for each damaged one that is newer.
-std::uint64_t newest_step(const service::Manifests& manifests, const std::string& folder, Terminal& terminal) {
-  std::uint64_t step = service::choose_manifest(manifests, folder, 0).step;
-  for (const service::DamagedManifest& one : manifests.passed_over())
-    terminal.line(fmt::format("the checkpoint of step {} is passed over: {}", one.step, one.reason));
-  return step;
-}
-
-/// Never a fresh start where all checkpoints are damaged: it would overwrite them.
-Start find_start(const service::Manifests& own, const std::string& from, Terminal& terminal) {
-  bool has_own = !own.intact.empty() || !own.damaged.empty();
-  if (has_own) return {newest_step(own, service::checkpoint_folder, terminal), ""};
-  if (from.empty()) return {};
-  std::string folder = service::find_checkpoints(from);
-  return {newest_step(service::find_manifests(folder), folder, terminal), fs::absolute(folder).string()};
 }
 
 /// Puts config.toml back as it was unless `keep` is called.
@@ -82,10 +63,11 @@ class ConfigFile {
 };
 
 /// Copies the plugin into the run directory and fills in what the services need to know of it.
-void prepare_plugin(service::Job& job, const std::string& programs, Signals& signals) {
+void prepare_plugin(service::Job& job, Launching& launching) {
+  launching.enter("preparing the optimizer plugin");
   os::Command command;
-  command.arguments = {programs + "/ganymede-optimizer", "prepare", "--run", fs::current_path().string()};
-  auto result = run_child_captured(command, fmt::format("{}/prepare.out", service::log_folder), signals,
+  command.arguments = {launching.programs + "/ganymede-optimizer", "prepare", "--run", fs::current_path().string()};
+  auto result = run_child_captured(command, fmt::format("{}/prepare.out", service::log_folder), launching.signals,
                                    Deadline::after_seconds(prepare_seconds));
   if (result.ending.exit_code != 0) {
     auto lines = last_lines(result.output, 1);
@@ -104,6 +86,20 @@ void prepare_plugin(service::Job& job, const std::string& programs, Signals& sig
   }
 }
 
+/// What the configuration names has to be on this machine.
+void check_machine(const config::Config& config) {
+  if (!config.topology.interface.empty()) coordinator::check_interface(config.topology.interface);
+  check_wrapper(config.launch.wrap_worker);
+}
+
+/// Packs it on first use. Returns the hash of its content.
+std::string ready_dataset(Launching& launching, const config::Config& config) {
+  launching.enter(fmt::format("packing the dataset {}", config.data.path));
+  pack_if_missing(config, launching.programs, launching.signals, launching.terminal);
+  launching.enter("making the run directory ready");
+  return dataset_hash(config, launching.programs, launching.signals);
+}
+
 /// Model, memory and where the run begins, for a person; refuses what does not fit.
 void show_and_check(ReadyRun& ready, coordinator::RankRange ranks, Terminal& terminal) {
   terminal.line(model_spec::describe(ready.config.model));
@@ -119,69 +115,65 @@ std::string interface_of(const config::Config& config, const Options& options) {
   return options.nodes.empty() ? "lo" : coordinator::interface_of_node(options.node, options.nodes);
 }
 
-/// What this run directory began with; nothing when it is new.
-std::optional<config::Config> configuration_before(const std::string& run) {
-  if (!fs::exists(service::config_file)) return std::nullopt;
-  try {
-    return config::load(service::config_file, {});
-  } catch (const Error& error) {
-    fail_usage("{}: {} It is the configuration that this run began with; remove the file to go on with the recipe's.",
-               run, error.what());
-  }
-}
-
 }  // namespace
 
-ReadyRun begin_run(const Options& options, const std::string& programs, Signals& signals, Terminal& terminal) {
+ReadyRun begin_run(Launching& launching) {
+  const Options& options = launching.options;
   ReadyRun ready;
   ready.config = config::load(options.recipe, options.settings);
+  check_machine(ready.config);
+  std::string run = shortened(options.run);
   service::Manifests own = service::find_manifests(service::checkpoint_folder);
-  std::optional<config::Config> before = configuration_before(options.run);
-  if (before && !own.intact.empty()) check_compatible(*before, ready.config, options.run);
+  std::optional<config::Config> before = configuration_before(own, run);
+  if (before && !own.intact.empty()) check_compatible(*before, ready.config, run);
   int cores = os::inspect_machine().cores;
   coordinator::check_nodes(static_cast<int>(options.nodes.size()), ready.config);
   coordinator::RankRange ranks = options.ranks(ready.config);
   resolve_threads(ready.config, before ? &*before : nullptr, cores, ranks.count);
   check_threads(ready.config, cores);
-  Start start = find_start(own, options.from, terminal);
-  ready.load_step = start.step;
+  Start start = find_start(own, options.from, launching.terminal);
+  check_start(start, ready.config, run);
+  ready.load_step = start.step();
+  if (ready.done()) return ready;
   ConfigFile file(ready.config);
-  pack_if_missing(ready.config, programs, signals, terminal);
   ready.job.id = random_id();
   ready.job.load_from = start.folder;
+  ready.job.dataset = ready_dataset(launching, ready.config);
+  check_dataset(start, ready.config, ready.job.dataset, run, launching.terminal);
   ready.job.interface = interface_of(ready.config, options);
-  prepare_plugin(ready.job, programs, signals);
-  if (!ready.done()) show_and_check(ready, ranks, terminal);
+  prepare_plugin(ready.job, launching);
+  show_and_check(ready, ranks, launching.terminal);
   service::write_job(ready.job);
   file.keep();
   return ready;
 }
 
-ReadyRun begin_on_node(const Options& options, const Welcome& welcome, const std::string& programs, Signals& signals,
-                       Terminal& terminal) {
+ReadyRun begin_on_node(Launching& launching, const Welcome& welcome) {
+  const Options& options = launching.options;
   ReadyRun ready;
   os::write_file_atomically(service::config_file, welcome.configuration);
   ready.config = config::load(service::config_file, {});
-  check_checkpoint_folder(options.node, welcome.checkpoints, ready.config.launch.node_timeout_seconds);
+  check_machine(ready.config);
+  check_checkpoint_folder(options.node, welcome.checkpoints, ready.config.launch.node_timeout_seconds,
+                          launching.signals);
   ready.load_step = welcome.load_step;
   check_threads(ready.config, os::inspect_machine().cores);
-  pack_if_missing(ready.config, programs, signals, terminal);
   ready.job.id = welcome.job;
   ready.job.load_from = welcome.load_from;
+  ready.job.dataset = ready_dataset(launching, ready.config);
+  if (ready.job.dataset != welcome.dataset)
+    fail_usage(
+        "Dataset {} (data.path) of node {} has another content (hash {}) than that of node 0 (hash {}): copy it from "
+        "there.",
+        ready.config.data.path, options.node, ready.job.dataset, welcome.dataset);
   ready.job.interface = interface_of(ready.config, options);
-  prepare_plugin(ready.job, programs, signals);
+  prepare_plugin(ready.job, launching);
   if (ready.job.plugin_hash != welcome.plugin_hash)
     fail_usage("Node {} has another optimizer plugin '{}' than node 0: install the same programs on all nodes.",
                options.node, ready.config.optimizer.name);
-  show_and_check(ready, options.ranks(ready.config), terminal);
+  show_and_check(ready, options.ranks(ready.config), launching.terminal);
   service::write_job(ready.job);
   return ready;
-}
-
-void stop_if_signalled(Signals& signals) {
-  int number = signals.take();
-  if (number == SIGINT || number == SIGTERM)
-    throw Error(ExitCode::can_go_on, "Stopped by a signal; the same command goes on.");
 }
 
 ReadyRun resume_run(const Options& options) {

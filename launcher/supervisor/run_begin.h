@@ -24,20 +24,18 @@ struct ReadyRun {
   bool done() const { return load_step >= static_cast<std::uint64_t>(config.run.steps); }
 };
 
-/// Makes the current folder ready: loads and checks the recipe, packs the dataset on first use, finds the checkpoint to
-/// go on from, prepares the optimizer plugin, shows model and memory, refuses what does not fit. Throws Error; then
-/// config.toml is as before.
-ReadyRun begin_run(const Options& options, const std::string& programs, Signals& signals, Terminal& terminal);
+struct Launching;
+
+/// Makes the current folder ready: loads and checks the recipe, finds the checkpoint to go on from, packs the dataset
+/// on first use, prepares the optimizer plugin, shows model and memory, refuses what does not fit. A run that has its
+/// steps is left as it is. Throws Error; then config.toml is as before.
+ReadyRun begin_run(Launching& launching);
 
 /// The same on a node other than 0, which takes over what the coordinator has decided. Throws Error.
-ReadyRun begin_on_node(const Options& options, const Welcome& welcome, const std::string& programs, Signals& signals,
-                       Terminal& terminal);
+ReadyRun begin_on_node(Launching& launching, const Welcome& welcome);
 
 /// What a launcher before this one, whose segments still live, has made ready. Throws Error.
 ReadyRun resume_run(const Options& options);
-
-/// Throws Error(can_go_on) when a signal that means a stop has come.
-void stop_if_signalled(Signals& signals);
 
 /// Shows how far the placing of segments is, and ends it like `stop_if_signalled`. Both must outlive it.
 PlacingProgress placing_shown(Signals& signals, Terminal& terminal);

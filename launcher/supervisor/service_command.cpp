@@ -1,10 +1,31 @@
 #include "launcher/supervisor/service_command.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
 #include <sstream>
 
+#include "common/base/error.h"
 #include "common/service/run_directory.h"
 
 namespace ganymede::launcher {
+namespace {
+
+bool is_program(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
+}
+
+bool is_in_path(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path ? path : "/usr/bin:/bin");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (is_program((folder.empty() ? "." : folder) + "/" + program)) return true;
+  return false;
+}
+
+}  // namespace
 
 std::vector<std::pair<std::string, std::string>> worker_environment(const config::Config& config,
                                                                     const os::Machine& machine) {
@@ -19,6 +40,16 @@ std::vector<std::pair<std::string, std::string>> worker_environment(const config
   if (machine.avx512 || machine.avx2)
     environment.emplace_back("MKL_CBWR", machine.avx512 ? "AVX512,STRICT" : "AVX2,STRICT");
   return environment;
+}
+
+void check_wrapper(const std::string& wrap_worker) {
+  std::istringstream words(wrap_worker);
+  std::string program;
+  if (!(words >> program)) return;
+  bool named_by_path = program.find('/') != std::string::npos;
+  if (named_by_path ? is_program(program) : is_in_path(program)) return;
+  fail_usage("Key 'launch.wrap_worker' is \"{}\", but there is no program {}{}.", wrap_worker, program,
+             named_by_path ? "" : " in PATH");
 }
 
 os::Command service_command(const ServiceId& id, const config::Config& config, const os::Machine& machine,

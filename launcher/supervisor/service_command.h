@@ -15,6 +15,9 @@ namespace ganymede::launcher {
 os::Command service_command(const ServiceId& id, const config::Config& config, const os::Machine& machine,
                             const std::string& programs, const std::string& run);
 
+/// Throws Error(usage) when launch.wrap_worker names a program that is not there.
+void check_wrapper(const std::string& wrap_worker);
+
 /// What a program that uses libtorch gets, so that its results do not depend on where it runs.
 std::vector<std::pair<std::string, std::string>> worker_environment(const config::Config& config,
                                                                     const os::Machine& machine);

@@ -40,4 +40,9 @@ void Signals::wait() {
                           });
 }
 
+void stop_if_signalled(Signals& signals) {
+  int number = signals.take();
+  if (number == SIGINT || number == SIGTERM) throw Error(ExitCode::can_go_on, stopped_text);
+}
+
 }  // namespace ganymede::launcher

@@ -28,4 +28,10 @@ class Signals {
   std::function<void(int)> handle_;
 };
 
+/// Why a launcher ends that was stopped while it had no services.
+constexpr const char* stopped_text = "Stopped; the same command goes on.";
+
+/// Throws Error(can_go_on) when a signal that means a stop has come.
+void stop_if_signalled(Signals& signals);
+
 }  // namespace ganymede::launcher

@@ -34,11 +34,12 @@ msg::Message::BodyOffset status_report(FlatBufferBuilder& builder, Supervisor& s
   auto state = builder.CreateString(supervisor.state());
   auto cell_list = builder.CreateVector(cells);
   auto launcher_list = builder.CreateVector(launchers);
+  auto detail = builder.CreateString("");
   auto checkpoint = supervisor.last_checkpoint();
-  return msg::Message::body(
-      fbs::CreateStatus(builder, run, parts.steps.last_step(), static_cast<std::uint64_t>(parts.config.run.steps),
-                        supervisor.membership().generation(), state, cell_list, launcher_list, parts.steps.last_loss(),
-                        parts.steps.tokens_per_second(), checkpoint ? static_cast<std::int64_t>(*checkpoint) : -1));
+  return msg::Message::body(fbs::CreateStatus(
+      builder, run, parts.steps.last_step(), static_cast<std::uint64_t>(parts.config.run.steps),
+      supervisor.membership().generation(), state, cell_list, launcher_list, parts.steps.last_loss(),
+      parts.steps.tokens_per_second(), checkpoint ? static_cast<std::int64_t>(*checkpoint) : -1, detail));
 }
 
 }  // namespace ganymede::launcher

@@ -77,6 +77,23 @@ void Supervisor::fatal(const ServiceId& id, int exit_code, const std::string& te
   halt({known ? static_cast<ExitCode>(exit_code) : ExitCode::failed, line}, false);
 }
 
+void Supervisor::generation_failed(std::uint64_t generation, int rank, const std::string& cause) {
+  if (phase_ != Phase::working || first_left_ > 0 || !membership_.is_current(generation)) return;
+  std::string line = fmt::format("generation {} failed on rank {}: {}", generation, rank, cause);
+  log::warn("{}", line);
+  auto next = membership_.failed(parts_.cells.decided_step());
+  if (!next) {
+    std::string text = fmt::format(
+        "The ranks do not come together: {} generations in a row failed without a step (the last on rank {}: {}). Look "
+        "whether the nodes reach one another over the network (topology.interface, firewalls); the same command goes "
+        "on.",
+        coordinator::Membership::most_failures, rank, cause);
+    return halt({ExitCode::failed, text}, false);
+  }
+  parts_.terminal.line(fmt::format("{}; another one begins", line));
+  announce(next);
+}
+
 void Supervisor::step(const fbs::StepReport& report) {
   write_steps([&] {
     make_good(report.step());
@@ -154,6 +171,10 @@ void Supervisor::stop() {
   if (phase_ != Phase::working || stopping_) return;
   stopping_ = true;
   keeper::note_stop_order(keeper::StopOrder::after_step);
+  if (membership_.generation() == 0) {
+    log::info("a stop was ordered before the first step");
+    return halt({ExitCode::can_go_on, ""}, false);
+  }
   parts_.cells.request_stop();
   log::info("a stop after the current step was ordered");
   parts_.terminal.line(

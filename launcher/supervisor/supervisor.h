@@ -54,12 +54,15 @@ class Supervisor {
   void committed(std::uint64_t step, std::uint64_t bytes, double seconds);
   void checkpoint_failed(std::uint64_t step, int rank, const std::string& text);
 
+  /// See Membership::failed; one that is not current any more is not listened to.
+  void generation_failed(std::uint64_t generation, int rank, const std::string& cause);
+
   // What the launchers of other nodes say. Both throw Error for what cannot be.
   void hello(const coordinator::NodeTable::Hello& hello);
   coordinator::NodeWishes report(coordinator::NodeState state);
 
   // What a person asks for.
-  /// After the current step, with a checkpoint.
+  /// After the current step, with a checkpoint; at once while the states are loaded or nodes are waited for.
   void stop();
   /// At once. Asked for by a message, a moment later, so that the sender gets its answer.
   void stop_now();

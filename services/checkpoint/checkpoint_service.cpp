@@ -176,7 +176,8 @@ bool CheckpointService::try_commit() {
   Pending done = *pending_;
   pending_.reset();
   try {
-    service::Manifest manifest = make_manifest(context_.config(), context_.placement(), done.step, receipt);
+    service::Manifest manifest =
+        make_manifest(context_.config(), context_.placement(), done.step, receipt, settings_.dataset);
     settings_.reached("before manifest");
     service::write_manifest(settings_.checkpoints, manifest);
     settings_.reached("manifest written");
@@ -225,7 +226,9 @@ void CheckpointService::run() {
 void service_body(service::Context& context) {
   std::unique_ptr<Reports> reports = launcher_reports(context.launcher_client(), context.rank());
   CheckpointService::Settings settings;
-  settings.load_from = service::read_job().load_from;
+  service::Job job = service::read_job();
+  settings.load_from = job.load_from;
+  settings.dataset = job.dataset;
   CheckpointService(context, *reports, settings).run();
 }
 

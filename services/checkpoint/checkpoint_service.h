@@ -22,6 +22,7 @@ class CheckpointService {
   struct Settings {
     std::string checkpoints = service::checkpoint_folder;
     std::string load_from;                                     // folder that holds load_step; empty: `checkpoints`
+    std::string dataset = {};                                  // hash of its content, for manifests
     std::int64_t value_elements = checkpoint::value_elements;  // most elements of one value
     Reached reached = [](std::string_view) {};
   };

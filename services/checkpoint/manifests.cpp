@@ -6,20 +6,11 @@
 
 #include "common/base/error.h"
 #include "common/base/hash.h"
+#include "common/model_spec/model_hash.h"
 #include "common/os/files.h"
 
 namespace ganymede::checkpoint {
 namespace {
-
-std::string model_hash(const placement::Placement& placement) {
-  std::string text;
-  for (const model_spec::ParameterSpec& parameter : placement.parameters) {
-    text += parameter.name;
-    for (std::int64_t size : parameter.shape) text += fmt::format(" {}", size);
-    text += '\n';
-  }
-  return hash128(text).hex();
-}
 
 /// "bytes", or "sentencepiece:" and the hash of the model file. One that was trained for the dataset lies in its
 /// folder.
@@ -40,7 +31,7 @@ std::set<std::uint64_t> steps_of(const service::Manifests& manifests) {
 }  // namespace
 
 service::Manifest make_manifest(const config::Config& config, const placement::Placement& placement, std::uint64_t step,
-                                const Receipt& receipt) {
+                                const Receipt& receipt, const std::string& dataset) {
   auto world = static_cast<std::size_t>(placement.world);
   if (receipt.hashes.size() != world || receipt.bytes.size() != world) {
     fail("The launcher names {} parts of the checkpoint of step {} for {} ranks.", receipt.hashes.size(), step, world);
@@ -51,9 +42,10 @@ service::Manifest make_manifest(const config::Config& config, const placement::P
   manifest.expert_group = placement.expert_group;
   manifest.loss = receipt.loss;
   manifest.optimizer = config.optimizer.name;
-  manifest.model_hash = model_hash(placement);
+  manifest.model_hash = model_spec::model_hash(placement.parameters);
   manifest.config = config::effective(config);
   manifest.tokenizer = tokenizer_name(config);
+  manifest.dataset = dataset;
   for (std::size_t rank = 0; rank < world; ++rank) {
     manifest.parts.push_back({static_cast<int>(rank), receipt.bytes[rank], receipt.hashes[rank]});
   }

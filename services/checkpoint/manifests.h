@@ -12,9 +12,10 @@
 
 namespace ganymede::checkpoint {
 
-/// The manifest of a checkpoint whose parts are all durable. Throws Error when the receipt does not fit the world.
+/// The manifest of a checkpoint whose parts are all durable, trained on the dataset of this hash. Throws Error when the
+/// receipt does not fit the world.
 service::Manifest make_manifest(const config::Config& config, const placement::Placement& placement, std::uint64_t step,
-                                const Receipt& receipt);
+                                const Receipt& receipt, const std::string& dataset);
 
 /// Rank 0: removes all manifests but the newest `keep` intact ones; damaged ones count as nothing and go when those of
 /// their time go. A kill between any two leaves whole checkpoints only: a

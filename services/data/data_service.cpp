@@ -57,10 +57,15 @@ void keep_filled(service::Context& context, Server& server) {
 
 }  // namespace
 
-void serve(service::Context& context) {
+void serve(service::Context& context, const std::string& content) {
   const config::Config& config = context.config();
   context.at(opening, 0, "opening the dataset");
   Dataset dataset(config.data.path);
+  if (dataset.meta().hash() != content)
+    fail_usage(
+        "Dataset {} has another content (hash {}) than when this run was started (hash {}): put the old dataset back, "
+        "then the same command goes on.",
+        dataset.folder(), dataset.meta().hash(), content);
   check_matches(dataset, config);
   Order order(dataset.meta().bucket_rows, config.run.seed, static_cast<std::uint64_t>(config.data.rows_per_step),
               static_cast<std::uint64_t>(config.data.balance_group));

@@ -12,6 +12,7 @@
 #include "common/base/command_line.h"
 #include "common/base/error.h"
 #include "common/base/run_command.h"
+#include "common/service/run_directory.h"
 #include "services/data/commands.h"
 #include "services/data/data_service.h"
 
@@ -122,7 +123,9 @@ bool is_service(int argc, char** argv) {
 }  // namespace
 
 int program(int argc, char** argv) {
-  if (is_service(argc, argv)) return service::run(service::Kind::data, argc, argv, serve);
+  if (is_service(argc, argv))
+    return service::run(service::Kind::data, argc, argv,
+                        [](service::Context& context) { serve(context, service::read_job().dataset); });
   std::signal(SIGPIPE, SIG_IGN);
   return run_command("ganymede-data: ", [&] { return command_line(argc, argv); });
 }

@@ -17,7 +17,9 @@ namespace ganymede::test {
 ///     fatal        registers, then reports a fault that it cannot mend
 ///     deaf         neither registers nor ends
 ///     crash        registers, then crashes
+///     apart        a worker that says of every generation that it failed
 ///     stubborn     as serve, but takes no notice of being asked to end
+/// With FAKE_PACK, packing a dataset takes until it is stopped.
 class FakePrograms {
  public:
   FakePrograms();

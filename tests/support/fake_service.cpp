@@ -7,6 +7,7 @@
 
 #include "common/base/error.h"
 #include "common/base/log.h"
+#include "common/os/signals.h"
 #include "common/service/service.h"
 
 /// Stands for a service of a cell; see fake_programs.h.
@@ -22,9 +23,40 @@ std::string upper(std::string text) {
 
 void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
 
+/// Fails every generation, as when the ranks cannot reach one another.
+void stay_apart(Context& context) {
+  std::uint64_t failed = 0;
+  while (!context.finishing()) {
+    std::uint64_t generation = context.control().block->generation.load();
+    if (generation > failed) {
+      failed = generation;
+      context.launcher_client()->call(
+          [&](flatbuffers::FlatBufferBuilder& builder) {
+            return ganymede::msg::Message::body(ganymede::fbs::CreateGenerationFailed(
+                builder, generation, context.rank(), builder.CreateString("nobody is there")));
+          },
+          ganymede::Deadline::after_seconds(5));
+    }
+    pause();
+  }
+}
+
+/// `ganymede-data pack` that takes until it is stopped, when FAKE_PACK says so.
+int pack() {
+  if (!std::getenv("FAKE_PACK")) return 1;
+  ganymede::os::block_signals();
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  int number = 0;
+  sigwait(&set, &number);
+  return 75;
+}
+
 void serve(Kind kind, Context& context, const std::string& behaviour) {
   if (behaviour == "fatal") ganymede::fail("the fake fault");
   if (behaviour == "crash") raise(SIGSEGV);
+  if (behaviour == "apart") return stay_apart(context);
   if (kind == Kind::optimizer && behaviour != "loading") context.control().block->state_ready.store(1);
   while (behaviour == "stubborn" || !context.finishing()) {
     context.at(0, 0, "fake");
@@ -37,6 +69,11 @@ int play(Kind kind, int argc, char** argv) {
     std::puts(R"({"slots": ["momentum"], "plugin": "plugins/fake.so", "hash": "00000000000000ff"})");
     return 0;
   }
+  if (argc > 1 && std::string(argv[1]) == "inspect") {
+    std::puts(R"({"hash": "00112233445566778899aabbccddeeff"})");
+    return 0;
+  }
+  if (argc > 1 && std::string(argv[1]) == "pack") return pack();
   const char* told = std::getenv(("FAKE_" + upper(ganymede::service::name(kind))).c_str());
   std::string behaviour = told ? told : "serve";
   if (behaviour == "die" || behaviour == "usage") {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/error.h"
 #include "common/collectives/gloo/process_group_gloo.h"
 #include "common/collectives/gloo/store_bridge.h"
 #include "common/collectives/pairwise.h"
@@ -121,12 +122,25 @@ class GlooCommunicator : public PairwiseCommunicator {
 
 }  // namespace
 
+namespace {
+
+/// A matter of this machine alone, which no other generation mends.
+std::shared_ptr<::gloo::transport::Device> open_device(const std::string& interface) {
+  try {
+    return c10d::ProcessGroupGloo::createDeviceForInterface(interface);
+  } catch (const std::exception& error) {
+    fail_usage("Network interface '{}' (topology.interface) cannot be used: {}", interface, first_line(error));
+  }
+}
+
+}  // namespace
+
 std::unique_ptr<PairwiseCommunicator> make_gloo(const Group& group, std::shared_ptr<Store> store,
                                                 const std::string& interface) {
   try {
     auto timeout = std::chrono::milliseconds(static_cast<std::int64_t>(group.timeout_seconds * 1e3));
     auto options = c10d::ProcessGroupGloo::Options::create(timeout);
-    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(interface));
+    options->devices.push_back(open_device(interface));
     options->threads = 1;
     auto bridge = c10::make_intrusive<StoreBridge>(std::move(store), "gloo/" + group.name + "/", group.timeout_seconds);
     auto place = std::find(group.ranks.begin(), group.ranks.end(), group.rank) - group.ranks.begin();
@@ -134,6 +148,8 @@ std::unique_ptr<PairwiseCommunicator> make_gloo(const Group& group, std::shared_
                                                                      static_cast<int>(group.ranks.size()), options);
     return std::make_unique<GlooCommunicator>(group, std::move(process_group));
   } catch (const CollectiveError&) {
+    throw;
+  } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
     throw CollectiveError(

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "common/base/error.h"
+#include "common/collectives/gloo/gloo_backend.h"
 #include "tests/conformance/collectives/world.h"
 
 namespace ganymede::collectives {
@@ -170,6 +171,16 @@ TEST(SharedMemoryFaults, ChannelsAreLimitedAndComeBack) {
   EXPECT_EQ(port->take(2).index, 3);
   port->give_back(taken[5]);
   EXPECT_THROW(port->take(1000), Error);  // too many members for its size
+}
+
+TEST(Gloo, AnInterfaceThatIsNotHereIsNoFaultOfTheOthers) {
+  try {
+    make_gloo({"world", {0, 1}, 0, 1, {}}, std::make_shared<MemoryStore>(), "no-such-if0");
+    FAIL() << "it was taken";
+  } catch (const Error& error) {  // no CollectiveError: no new generation mends it
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_THAT(error.what(), testing::HasSubstr("'no-such-if0' (topology.interface)"));
+  }
 }
 
 TEST(Factory, RefusesShmAcrossNodesAndWithoutPublishedMemory) {

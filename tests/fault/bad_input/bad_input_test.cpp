@@ -1,55 +1,14 @@
+#include "tests/fault/bad_input/bad_input.h"
+
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-
-#include "common/os/files.h"
-#include "tests/support/process_wait.h"
-#include "tests/support/tiny_dataset.h"
-#include "tests/support/training_run.h"
-
-/// Bad input of every kind: one clear error, the right exit code, nothing lost, no process left.
 namespace ganymede::test {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-class BadInput : public ::testing::Test {
- protected:
-  /// The run ends with `code` and says all of `parts` on one line; nothing is left.
-  void expect_refused(TrainingRun& run, int code, const std::vector<std::string>& parts,
-                      const std::vector<std::string>& arguments = {}) {
-    EXPECT_EQ(run.train(arguments), code) << run.output();
-    std::istringstream lines(run.output());
-    bool found = false;
-    for (std::string line; std::getline(lines, line);)
-      found = found || std::all_of(parts.begin(), parts.end(),
-                                   [&](const auto& part) { return line.find(part) != std::string::npos; });
-    EXPECT_TRUE(found) << "not on one line of:\n" << run.output();
-    wait_until([&] { return run.leftovers().empty(); }, 5, "no process is left");
-  }
-
-  std::string write(const std::string& name, const std::string& text) {
-    std::string path = folder_.path() + "/" + name;
-    std::ofstream(path) << text;
-    return path;
-  }
-
-  /// A copy of the tiny dataset that a test may break.
-  std::string dataset_copy() {
-    std::string copy = folder_.path() + "/dataset";
-    fs::copy(tiny_dataset(), copy, fs::copy_options::recursive);
-    return copy;
-  }
-
-  TemporaryFolder folder_;
-};
 
 TEST_F(BadInput, MissingRecipe) {
   TrainingRun run;
@@ -165,6 +124,17 @@ TEST_F(BadInput, PluginFolderThatIsMissing) {
   expect_refused(run, 2, {"/nowhere", "optimizer.plugin_folder"});
 }
 
+TEST_F(BadInput, NetworkInterfaceThatIsMissing) {
+  TrainingRun run({"topology.interface=no-such-if0"});
+  expect_refused(run, 2, {"topology.interface", "no-such-if0", "lo"});
+}
+
+TEST_F(BadInput, WrapperThatIsMissing) {
+  TrainingRun run({"launch.wrap_worker=no-such-debugger --args"});
+  expect_refused(run, 2, {"launch.wrap_worker", "no-such-debugger", "PATH"});
+  EXPECT_FALSE(fs::exists(run.folder() + "/config.toml")) << "a refused configuration is not kept";
+}
+
 TEST_F(BadInput, SocketPathInUse) {
   TrainingRun run({"run.steps=2"});
   fs::create_directories(run.folder() + "/ipc");
@@ -179,78 +149,6 @@ TEST_F(BadInput, RunDirectoryThatIsAFile) {
   std::ofstream(run.folder()) << "a file";
   EXPECT_EQ(run.train(), 1);
   EXPECT_THAT(run.output(), HasSubstr(run.folder()));
-}
-
-/// A run with checkpoints of steps 2 and 4 whose files a test breaks.
-class BadCheckpoint : public BadInput {
- protected:
-  BadCheckpoint() {
-    EXPECT_EQ(run_.train(), 0) << run_.output();
-    checkpoints_ = run_.folder() + "/checkpoint";
-  }
-  std::string newest_manifest() const {
-    std::vector<std::string> all;
-    for (const auto& entry : fs::directory_iterator(checkpoints_))
-      if (entry.path().filename().string().starts_with("manifest.")) all.push_back(entry.path().string());
-    std::sort(all.begin(), all.end());
-    return all.empty() ? "" : all.back();
-  }
-  TrainingRun run_{{"run.steps=4", "checkpoint.every_steps=2"}};
-  std::string checkpoints_;
-};
-
-TEST_F(BadCheckpoint, DamagedManifestIsNamedAndTheRunGoesOnFromTheOneBefore) {
-  std::string damaged = newest_manifest();
-  std::ofstream(damaged) << "{\"step\": 4";
-  EXPECT_EQ(run_.train(), 0) << run_.output();
-  EXPECT_THAT(run_.output(),
-              HasSubstr("the checkpoint of step 4 is passed over: checkpoint/manifest.000000000004.json"));
-  EXPECT_THAT(run_.output(), HasSubstr("going on from the checkpoint of step 2"));
-  EXPECT_EQ(run_.last_step(), 4u);
-  EXPECT_EQ(run_.ganymede({"checkpoint", "verify", run_.folder(), "--step", "4"}).exit_code, 0) << "it was made again";
-}
-
-TEST_F(BadCheckpoint, RunWhoseManifestsAreAllDamagedDoesNotBeginAnew) {
-  for (const auto& entry : fs::directory_iterator(checkpoints_))
-    if (entry.path().filename().string().starts_with("manifest.")) std::ofstream(entry.path()) << "{";
-  expect_refused(run_, 1, {"no intact checkpoint", "manifest.000000000004.json"}, {"--steps", "6"});
-  EXPECT_EQ(run_.last_step(), 4u) << "its metrics are still there";
-}
-
-TEST_F(BadCheckpoint, DamagedConfigurationOfTheRunNamesTheWayOut) {
-  std::ofstream(run_.folder() + "/config.toml") << "[run\n";
-  expect_refused(run_, 2, {"config.toml", "remove the file"}, {"--steps", "6"});
-}
-
-TEST_F(BadCheckpoint, DamagedPartIsNamedAndNothingIsLost) {
-  // One byte in the middle of every table of the part.
-  for (const auto& entry : fs::recursive_directory_iterator(checkpoints_)) {
-    if (entry.path().extension() != ".sst") continue;
-    std::string bytes = os::read_file(entry.path().string());
-    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 0x40);
-    std::ofstream(entry.path(), std::ios::binary) << bytes;
-  }
-  EXPECT_EQ(run_.train({"--steps", "6"}), 1);
-  EXPECT_THAT(run_.output(), HasSubstr("checkpoint"));
-  EXPECT_TRUE(run_.leftovers().empty());
-  EXPECT_FALSE(newest_manifest().empty());
-}
-
-TEST_F(BadCheckpoint, HalfWrittenCheckpointCountsAsNone) {
-  fs::remove(newest_manifest());  // what a kill between the parts and the manifest leaves
-  EXPECT_EQ(run_.train({"--steps", "6"}), 0) << run_.output();
-  EXPECT_THAT(run_.output(), HasSubstr("going on from the checkpoint of step 2"));
-  EXPECT_EQ(run_.last_step(), 6u);
-}
-
-TEST_F(BadCheckpoint, WhatIsNoDatasetIsSaidOnce) {
-  for (const std::vector<std::string>& command : {std::vector<std::string>{"eval", run_.folder(), "--data", "/etc"},
-                                                  {"generate", run_.folder(), "--prompt", "a", "--data", "/etc"}}) {
-    auto finished = run_.ganymede(command);
-    EXPECT_EQ(finished.exit_code, 2);
-    EXPECT_THAT(finished.output, HasSubstr("/etc is not a packed dataset"));
-    EXPECT_EQ(std::count(finished.output.begin(), finished.output.end(), '\n'), 1) << finished.output;
-  }
 }
 
 /// A small file system that fills up.

@@ -36,7 +36,8 @@ std::uint64_t of(const fbs::Status& status) {
   };
   auto cell = [&](const auto* item) { return sum(item->services(), service) + item->rank(); };
   auto launcher = [](const auto* item) { return static_cast<std::uint64_t>(item->pid()); };
-  return sum(status.run()) + sum(status.state()) + sum(status.cells(), cell) + sum(status.launchers(), launcher);
+  return sum(status.run()) + sum(status.state()) + sum(status.cells(), cell) + sum(status.launchers(), launcher) +
+         sum(status.detail());
 }
 
 Message status() {
@@ -56,7 +57,8 @@ Message status() {
     auto run = b.CreateString("run"), state = b.CreateString("training");
     auto all = b.CreateVector(cells);
     auto nodes = b.CreateVector(launchers);
-    return Message::body(fbs::CreateStatus(b, run, 5, 10, 1, state, all, nodes, 2.5, 100, 4));
+    auto detail = b.CreateString("packing");
+    return Message::body(fbs::CreateStatus(b, run, 5, 10, 1, state, all, nodes, 2.5, 100, 4, detail));
   });
 }
 
@@ -113,6 +115,7 @@ std::vector<Message> valid_messages() {
     return fbs::CreateStoreSet(b, 1, key, b.CreateVector(std::vector<std::uint8_t>{1, 2, 3}));
   }));
   all.push_back(build([](auto& b) { return fbs::CreateStoreAdd(b, 1, b.CreateString("world/count"), 1); }));
+  all.push_back(build([](auto& b) { return fbs::CreateGenerationFailed(b, 3, 1, b.CreateString("no peer")); }));
   all.push_back(build([](auto& b) { return fbs::CreateRestartRequest(b, fbs::ServiceKind::optimizer, 0); }));
   all.push_back(build([](auto& b) { return fbs::CreateStopRequest(b, true); }));
   return all;
@@ -134,6 +137,7 @@ std::uint64_t read_all(const Message& message) {
   }
   if (const auto* body = message.as<fbs::StoreGet>()) total += sum(body->key());
   if (const auto* body = message.as<fbs::StoreAdd>()) total += sum(body->key());
+  if (const auto* body = message.as<fbs::GenerationFailed>()) total += sum(body->cause());
   if (const auto* body = message.as<fbs::Refused>()) total += sum(body->text());
   return total;
 }

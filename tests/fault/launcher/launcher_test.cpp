@@ -131,6 +131,9 @@ TEST_F(LauncherFault, NoGenerationBeginsBeforeEveryStateIsLoaded) {
   wait_until_all_run();
   std::this_thread::sleep_for(std::chrono::seconds(1));
   EXPECT_EQ(run_.status()["generation"], 0);
+  EXPECT_EQ(run_.ganymede({"ctl", run_.folder(), "stop"}).exit_code, 0);
+  EXPECT_EQ(run_.wait(10), 75) << "there is no step to wait for";
+  expect_nothing_left();
 }
 
 TEST_F(LauncherFault, SilentServiceIsKilledAndReplaced) {
@@ -184,6 +187,41 @@ TEST_F(LauncherFault, KilledKeeperTakesEverythingWithIt) {
   run_.signal(SIGKILL);
   wait_until([&] { return run_.leftovers().empty(); }, 10, "no process is left");
   EXPECT_NE(run_.wait(5), 0);
+}
+
+TEST_F(LauncherFault, RanksThatNeverComeTogetherEndTheRunWithTheCause) {
+  play("WORKER", "apart");
+  EXPECT_EQ(run_.train(), 1);
+  for (const char* part : {"generation 1 failed on rank", "generation 2 failed on rank", "another one begins",
+                           "3 generations in a row failed without a step", "nobody is there", "topology.interface"})
+    EXPECT_THAT(run_.output(), HasSubstr(part));
+  expect_nothing_left();
+}
+
+/// Before there are services, while the dataset is packed.
+class LauncherThatPacks : public LauncherFault {
+ protected:
+  LauncherThatPacks() {
+    run_.data = dataset_.path() + "/to-be-packed";
+    run_.environment.emplace_back("FAKE_PACK", "1");
+    run_.start({"--set", "data.sources=[\"/usr\"]"});
+    wait_until([&] { return ctl("where").output.find("packing the dataset") != std::string::npos; }, 20, "it packs");
+  }
+  TrainingRun::Answer ctl(const std::string& command) { return run_.ganymede({"ctl", run_.folder(), command}, 10); }
+};
+
+TEST_F(LauncherThatPacks, SaysSoAndIsStoppedByCommand) {
+  EXPECT_EQ(run_.status()["state"], "recovering");
+  EXPECT_THAT(run_.status()["detail"].get<std::string>(), HasSubstr("packing the dataset"));
+  auto refused = ctl("checkpoint");
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.output, HasSubstr("no services now"));
+  auto stopped = ctl("stop");
+  EXPECT_EQ(stopped.exit_code, 0) << stopped.output;
+  EXPECT_THAT(stopped.output, HasSubstr("stopped at once"));
+  EXPECT_EQ(run_.wait(10), 75);
+  EXPECT_FALSE(std::filesystem::exists(run_.folder() + "/config.toml")) << "nothing is half-written";
+  expect_nothing_left();
 }
 
 TEST_F(LauncherFault, ServiceThatNeverEndsIsKilledAfterAFault) {

@@ -203,6 +203,13 @@ TEST_F(Launchers, ANodeThatDoesNotComeIsNamed) {
   EXPECT_THAT(run_.output(0), HasSubstr("The launcher of node 1 (127.0.0.2) did not come within"));
 }
 
+TEST_F(Launchers, AStopTakesEffectWhileNodesAreWaitedFor) {
+  run_.start_node(0);
+  wait_until([&] { return status().value("cells", nlohmann::json::array()).size() == 2; }, 20, "node 0 waits");
+  EXPECT_EQ(run_.first().ganymede({"ctl", run_.folder(0), "stop"}).exit_code, 0);
+  EXPECT_EQ(run_.wait_node(0, 15), 75);
+}
+
 TEST_F(Launchers, KeysAreForTheOwnerAlone) {
   run_.start_node(0);
   for (const char* file : {"/ipc/coordinator.key", "/ipc/coordinator.secret"}) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -55,7 +56,7 @@ TEST(RecipePaths, RunIsNamedAfterTheRecipeOrIsTheFolderOfItsConfig) {
 }
 
 /// A status with one worker operation a rank.
-msg::Message status_of(const std::vector<std::string>& operations) {
+msg::Message status_of(const std::vector<std::string>& operations, std::uint64_t step = 7, double loss = 2.5) {
   return msg::Message::build(1, 1, [&](flatbuffers::FlatBufferBuilder& builder) {
     std::vector<flatbuffers::Offset<fbs::CellStatus>> cells;
     for (std::size_t rank = 0; rank < operations.size(); ++rank) {
@@ -66,7 +67,7 @@ msg::Message status_of(const std::vector<std::string>& operations) {
     }
     std::vector<flatbuffers::Offset<fbs::LauncherStatus>> launchers = {fbs::CreateLauncherStatus(builder, 0, 11, 10)};
     return msg::Message::body(
-        fbs::CreateStatusDirect(builder, "/r", 7, 50, 3, "training", &cells, &launchers, 2.5, 1000, -1));
+        fbs::CreateStatusDirect(builder, "/r", step, 50, 3, "training", &cells, &launchers, loss, 1000, -1, ""));
   });
 }
 
@@ -83,6 +84,15 @@ TEST(StatusView, JsonHasTheKeysThatScriptsRely) {
   EXPECT_EQ(object["cells"][0]["services"]["worker"]["state"], "running");
   EXPECT_EQ(object["cells"][0]["services"]["worker"]["restarts"], 2);
   EXPECT_EQ(object["launchers"], nlohmann::json::parse(R"([{"node":0,"pid":11,"keeper_pid":10}])"));
+}
+
+TEST(StatusView, SaysThatNoStepIsDoneYet) {
+  auto first = status_of({"forward"}, 0, std::nan(""));
+  std::string text = status_text(*first.as<fbs::Status>());
+  EXPECT_NE(text.find("at step 0/50, generation 3, no step is done yet, no checkpoint yet"), std::string::npos) << text;
+  EXPECT_TRUE(nlohmann::json::parse(status_json(*first.as<fbs::Status>()))["loss"].is_null());
+  auto later = status_of({"forward"});
+  EXPECT_NE(status_text(*later.as<fbs::Status>()).find("loss 2.5000, 1,000 tok/s"), std::string::npos);
 }
 
 TEST(StatusView, FindsTheRankThatEveryoneWaitsFor) {
@@ -110,11 +120,14 @@ class StoppedRun : public ::testing::Test {
 TEST_F(StoppedRun, SaysStoppedWithItsLastStep) {
   std::ofstream("metrics.jsonl") << "{\"step\": 41, \"loss\": 2.5}\n{\"step\": 42, \"loss\": 2.4}\n";
   EXPECT_FALSE(run_is_alive());
-  auto object = nlohmann::json::parse(idle_json("stopped"));
+  auto object = nlohmann::json::parse(idle_json("stopped", ""));
   EXPECT_EQ(object["state"], "stopped");
   EXPECT_EQ(object["step"], 42);
   EXPECT_TRUE(object["cells"].empty());
-  EXPECT_NE(idle_text("stopped").find("stopped at step 42"), std::string::npos);
+  EXPECT_NE(idle_text("stopped", "").find("stopped at step 42"), std::string::npos);
+  EXPECT_NE(idle_text("recovering", "packing").find("; the launcher is packing"), std::string::npos);
+  std::ofstream("metrics.jsonl", std::ios::app) << "{\"step\": -3}\n{\"step\": 18446744073709551615}\n";
+  EXPECT_EQ(nlohmann::json::parse(idle_json("stopped", ""))["step"], 42) << "damaged lines do not count";
 }
 
 TEST(RunAccess, FolderThatIsNoRunDirectoryIsAUsageError) {

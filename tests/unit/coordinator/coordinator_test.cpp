@@ -131,5 +131,20 @@ TEST(Membership, RestartedLauncherGoesOnAboveTheHighestGenerationSeen) {
   EXPECT_EQ(world.begin(), 42u);
 }
 
+TEST(Membership, GenerationsThatFailInARowComeToAnEnd) {
+  Membership membership(1, 4);
+  EXPECT_FALSE(membership.is_current(4)) << "that of the coordinator before";
+  membership.worker_registered(0);
+  EXPECT_EQ(membership.begin(), 5u);
+  EXPECT_TRUE(membership.is_current(5));
+  EXPECT_EQ(membership.failed(7), 6u);
+  EXPECT_FALSE(membership.is_current(5));
+  EXPECT_EQ(membership.failed(7), 7u);
+  EXPECT_EQ(membership.failed(8), 8u) << "a step between them: it counts from the beginning";
+  EXPECT_EQ(membership.failed(8), 9u);
+  EXPECT_EQ(membership.failed(8), std::nullopt);
+  EXPECT_EQ(membership.generation(), 9u);
+}
+
 }  // namespace
 }  // namespace ganymede::coordinator

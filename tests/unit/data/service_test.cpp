@@ -86,13 +86,14 @@ class DataService : public Workspace {
     config.validation.rows = 4;
     config.parallel.ranks = 2;
   }
+  std::string hash() const { return Dataset(path("set")).meta().hash(); }
   config::Config config;
 };
 
 TEST_F(DataService, ServesBatchesAheadOfTheDecidedStepUntilItIsToldToFinish) {
   LonelyCell cell(config, 1);
   cell.decide(3);  // the run goes on from a checkpoint
-  std::thread server([&] { serve(cell); });
+  std::thread server([&] { serve(cell, hash()); });
   for (std::uint64_t step = 4; step <= 12; ++step) {
     cell.expect_batch(step);
     cell.decide(step);
@@ -109,16 +110,25 @@ TEST_F(DataService, UsesFewerValidationRowsWhenThereAreFewer) {
   config.validation.rows = 100'000;
   LonelyCell cell(config, 0);
   cell.finish = true;
-  serve(cell);
+  serve(cell, hash());
   Dataset dataset(config.data.path);
   auto header = cell.segment("batches").span<std::uint64_t>("validation_header");
   EXPECT_EQ(header[2], dataset.meta().validation_rows);
 }
 
+TEST_F(DataService, RefusesAnotherContentThanTheRunWasStartedWith) {
+  LonelyCell cell(config, 0);
+  cell.finish = true;
+  Error error = error_of([&] { serve(cell, "00112233445566778899aabbccddeeff"); });
+  EXPECT_EQ(error.code(), ExitCode::usage);
+  EXPECT_NE(std::string(error.what()).find(hash()), std::string::npos) << error.what();
+  EXPECT_NE(std::string(error.what()).find("put the old dataset back"), std::string::npos);
+}
+
 TEST_F(DataService, RefusesARunThatItsDatasetDoesNotFit) {
-  auto refused = [](const config::Config& wrong) {
+  auto refused = [this](const config::Config& wrong) {
     LonelyCell cell(wrong, 0);
-    Error error = error_of([&] { serve(cell); });
+    Error error = error_of([&] { serve(cell, hash()); });
     EXPECT_EQ(error.code(), ExitCode::usage) << error.what();
     expect_one_sentence(error);
   };

@@ -109,11 +109,21 @@ TEST(Membership, JoinsOnlyAGenerationThatItHasNotJoined) {
   launcher.join();
 }
 
-TEST(Membership, EndsTheProcessWhenNobodyBeginsAGenerationAfterAFault) {
+TEST(Membership, AsksForAGenerationOnlyWhenNobodyBeginsOneAfterAFault) {
   TestCell cell(tiny_config(), 0);
-  cell.control().block->generation = 5;
-  EXPECT_EQ(rejoin_or_die(cell, 1), 5u);
-  EXPECT_DEATH(rejoin_or_die(cell, 0.05), "to be replaced");
+  auto& block = *cell.control().block;
+  int asked = 0;
+  auto ask = [&] {
+    ++asked;
+    os::store_and_wake(block.generation, 6);
+  };
+  block.generation = 5;
+  EXPECT_EQ(rejoin(cell, 1, ask), 5u);
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(rejoin(cell, 0.05, ask), 6u);
+  EXPECT_EQ(asked, 1);
+  auto last = static_cast<std::uint64_t>(plan::OperationKind::wait_update);
+  EXPECT_GT(cell.control().services[0].operation, last) << "what it does is no operation of a plan";
 }
 
 TEST(Membership, LeavesOnlyWhenItsOwnCellHasCommitted) {

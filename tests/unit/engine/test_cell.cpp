@@ -63,7 +63,10 @@ TestCell::TestCell(const config::Config& config, int rank)
 
 std::unique_ptr<msg::Client> TestCell::launcher_client() { fail("a test cell has no launcher"); }
 
-void TestCell::at(std::uint64_t, std::uint64_t, const char*) { ++control_.services[0].progress; }
+void TestCell::at(std::uint64_t operation, std::uint64_t, const char*) {
+  control_.services[0].operation = operation;
+  ++control_.services[0].progress;
+}
 
 bool TestCell::wait(const step_protocol::Word& word, const std::function<bool(std::uint64_t)>& ready,
                     const std::function<bool()>& give_up, Deadline deadline, const char* what) {

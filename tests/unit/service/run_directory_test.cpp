@@ -30,6 +30,7 @@ class RunDirectory : public testing::Test {
   static Manifest sample(std::uint64_t step) {
     Manifest manifest{step, 2, 1, 1.0 / 3, "adamw", "abc", "[run]\nseed = 1\n", "bytes", {}};
     manifest.parts = {{1, 20, "h1"}, {0, 10, "h0"}};
+    manifest.dataset = "d0";
     return manifest;
   }
 
@@ -52,13 +53,14 @@ class RunDirectory : public testing::Test {
 };
 
 TEST_F(RunDirectory, TheJobIsReadAsItWasWritten) {
-  write_job({0xfedcba9876543210, {"a", "b"}, "plugins/x.so", ~std::uint64_t{0}, "/data/old"});
+  write_job({0xfedcba9876543210, {"a", "b"}, "plugins/x.so", ~std::uint64_t{0}, "/data/old", "lo", "d0"});
   Job job = read_job();
   EXPECT_EQ(job.id, 0xfedcba9876543210);
   EXPECT_EQ(job.slots, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(job.plugin, "plugins/x.so");
   EXPECT_EQ(job.plugin_hash, ~std::uint64_t{0});
   EXPECT_EQ(job.load_from, "/data/old");
+  EXPECT_EQ(job.dataset, "d0");
 }
 
 TEST_F(RunDirectory, ADamagedJobIsOneErrorThatNamesFileAndField) {
@@ -87,6 +89,7 @@ TEST_F(RunDirectory, ManifestsAreReadOldestFirstWithPartsByRank) {
   EXPECT_EQ(first.loss, 1.0 / 3);
   EXPECT_EQ(first.config, "[run]\nseed = 1\n");
   EXPECT_EQ(first.parts[0].hash, "h0");
+  EXPECT_EQ(first.dataset, "d0");
   EXPECT_EQ(first.parts[1].rank, 1);
   EXPECT_EQ(first.bytes(), 30u);
 }
@@ -150,6 +153,24 @@ TEST_F(RunDirectory, AManifestThatContradictsItselfIsDamaged) {
   manifest.parts = {{1, 1, "h"}, {1, 1, "h"}};
   write_manifest(".", manifest);
   EXPECT_THAT(reason_of_damage(), HasSubstr("not those of 2 ranks"));
+}
+
+TEST_F(RunDirectory, AManifestBeyondItsBoundsIsDamaged) {
+  auto reason = [](auto change) {
+    Manifest manifest = sample(7);
+    change(manifest);
+    write_manifest(".", manifest);
+    std::string said = reason_of_damage();
+    std::filesystem::remove(manifest_name(manifest.step));
+    return said;
+  };
+  EXPECT_EQ(reason([](Manifest&) {}), "no damage");
+  EXPECT_THAT(reason([](Manifest& m) { m.step = 1'000'000'000'001; }), HasSubstr("its step is 1000000000001"));
+  EXPECT_THAT(reason([](Manifest& m) { m.step = 0; }), HasSubstr("its step is 0"));
+  EXPECT_THAT(reason([](Manifest& m) { m.world = 65537; }), HasSubstr("65537 ranks"));
+  EXPECT_THAT(reason([](Manifest& m) { m.optimizer = ""; }), HasSubstr("\"optimizer\" is no name"));
+  EXPECT_THAT(reason([](Manifest& m) { m.optimizer = "ad\nam"; }), HasSubstr("\"optimizer\" is no name"));
+  EXPECT_THAT(reason([](Manifest& m) { m.optimizer = std::string(257, 'a'); }), HasSubstr("is no name"));
 }
 
 TEST_F(RunDirectory, CheckpointsAreFoundFromTheRunOrFromTheirOwnFolder) {

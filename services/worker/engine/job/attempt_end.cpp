@@ -52,13 +52,17 @@ bool mended_by_new_generation(const std::exception& fault) {
   });
 }
 
+std::string first_line(const std::exception& fault) {
+  std::string text = fault.what();
+  return text.substr(0, text.find('\n'));  // libtorch puts a stack behind it
+}
+
 void rethrow_as_error(const std::exception& fault) {
   ExitCode code = with_cause(fault, [](const std::exception& cause) {
     const auto* ours = dynamic_cast<const Error*>(&cause);
     return ours == nullptr ? ExitCode::failed : ours->code();
   });
-  std::string text = fault.what();
-  throw Error(code, text.substr(0, text.find('\n')));  // libtorch puts a stack behind the first line
+  throw Error(code, first_line(fault));
 }
 
 }  // namespace ganymede::worker

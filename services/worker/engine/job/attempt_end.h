@@ -28,6 +28,9 @@ class AttemptEnd {
 /// Whether a new generation mends this: a lost peer, an attempt that was ended.
 bool mended_by_new_generation(const std::exception& fault);
 
+/// What the fault says in one line.
+std::string first_line(const std::exception& fault);
+
 /// Throws the fault as an Error of the code that its cause has.
 [[noreturn]] void rethrow_as_error(const std::exception& fault);
 

@@ -20,7 +20,8 @@ namespace {
 constexpr const char* peak_file = "peak.json";  // in the run directory
 constexpr double start_seconds = 3600;          // loading a checkpoint, and waiting for all ranks, may take long
 constexpr double formation_seconds = 60;        // all members have loaded their state: what takes longer is a fault
-constexpr double notice_seconds = 60;  // for the launcher to kill a silent peer whose time is up, and see its end
+constexpr double notice_seconds = 60;        // for the launcher to kill a silent peer whose time is up, and see its end
+constexpr double start_notice_seconds = 10;  // the same when no step is under way
 
 class Driver {
  public:
@@ -41,6 +42,7 @@ class Driver {
   void steps(Engine& engine, Communicators& communicators, std::uint64_t generation, std::uint64_t first);
   void after_step(Engine& engine, Communicators& communicators, std::uint64_t generation, StepResult result,
                   std::size_t may_wait);
+  double patience() const;
   bool is_last(std::uint64_t step) const;
   bool validation_due(std::uint64_t step) const;
   std::uint64_t tokens_of_a_step() const {
@@ -54,6 +56,7 @@ class Driver {
   double flops_;           // of a token
   double peak_flops_ = 0;  // a second, of the whole world
   std::optional<StepReporter> reporter_;
+  bool formed_ = false;   // the ranks of this attempt's generation have met
   TrafficLines traffic_;  // up to the end of the step before
 };
 
@@ -69,18 +72,27 @@ void Driver::run() {
       join_next_generation(context_, Deadline::after_seconds(start_seconds), "the workers and states of all ranks");
   while (generation) {
     AttemptEnd end;
+    std::string cause;
+    formed_ = false;
     GenerationWatch watch(context_, *generation, [&](const std::string& text) { end.over(text); });
     try {
       return attempt(*generation, end);
     } catch (const std::exception& fault) {
       if (context_.finishing()) return;
       if (!mended_by_new_generation(fault)) rethrow_as_error(fault);
-      log::warn("generation {} is over: {}", *generation, fault.what());
+      cause = first_line(fault);
+      log::warn("generation {} is over: {}", *generation, cause);
     }
-    const config::Launch& launch = config_.launch;
-    generation = rejoin_or_die(
-        context_, std::max(launch.heartbeat_timeout_seconds, launch.collective_timeout_seconds) + notice_seconds);
+    generation = rejoin(context_, patience(), [&] { report_failed_generation(context_, *generation, cause); });
   }
+}
+
+/// Seconds until a launcher has seen a process die or has killed a silent one. In a step one may also stand still,
+/// while it lives, for as long as the others wait for it.
+double Driver::patience() const {
+  const config::Launch& launch = config_.launch;
+  if (!formed_) return launch.heartbeat_timeout_seconds + start_notice_seconds;
+  return std::max(launch.heartbeat_timeout_seconds, launch.collective_timeout_seconds) + notice_seconds;
 }
 
 /// Takes everything away from the watch before it is destroyed.
@@ -91,21 +103,22 @@ struct Unguard {
 
 void Driver::attempt(std::uint64_t generation, AttemptEnd& end) {
   double timeout = config_.launch.collective_timeout_seconds;
-  context_.at(0, 0, "forming communicators");
+  context_.at(in_words, 0, "forming communicators");
   CommunicatorFactory factory(context_, generation);
   Communicators communicators(context_.placement(), std::min(timeout, formation_seconds),
                               [&factory](const collectives::Group& group) { return factory.make(group); });
   Unguard unguard_communicators{end};
   end.guard(&communicators, nullptr);
-  context_.at(0, 0, "exchange of a generation");
+  context_.at(in_words, 0, "exchange of a generation");
   std::uint64_t first = exchange(context_, communicators, generation, Deadline::after_seconds(timeout));
+  formed_ = true;
   Engine engine(context_, communicators, generation, optimizer_hash_);
   Unguard unguard_engine{end};
   end.guard(&communicators, &engine);
   traffic_ = communicators.traffic();
   steps(engine, communicators, generation, first);
   std::uint64_t last = block_.decided_step.load(std::memory_order_acquire);
-  context_.at(0, 0, "waiting for the last update everywhere");
+  context_.at(in_words, 0, "waiting for the last update everywhere");
   leave_together(
       context_, communicators, last, [&] { return end.is_over(); }, timeout);
   log::info("step {} is committed on all ranks", last);
@@ -139,7 +152,7 @@ void Driver::after_step(Engine& engine, Communicators& communicators, std::uint6
   news.peak_flops = peak_flops_;
   news.result = std::move(result);
   // The next step's record overwrites that of the step before this one: its report must be taken, or its record read.
-  context_.at(0, 0, "handing reports to the launcher");
+  context_.at(in_words, 0, "handing reports to the launcher");
   reporter_->send(std::move(news), may_wait, config_.launch.collective_timeout_seconds / 2);
 }
 

@@ -17,6 +17,8 @@ using step_protocol::ExchangeSlot;
 using step_protocol::Resolution;
 using step_protocol::ResolutionKind;
 
+constexpr double answer_seconds = 60;  // of a launcher that may just be starting again
+
 template <class T>
 std::vector<T> gather_all(collectives::Communicator& control, std::span<const T> mine, Deadline deadline) {
   std::vector<T> all(mine.size() * static_cast<std::size_t>(control.size()));
@@ -72,12 +74,26 @@ std::optional<std::uint64_t> join_next_generation(service::Context& context, Dea
   return generation;
 }
 
-std::optional<std::uint64_t> rejoin_or_die(service::Context& context, double seconds) {
-  try {
-    return join_next_generation(context, Deadline::after_seconds(seconds), "a new generation");
-  } catch (const Error& error) {
-    impossible(__FILE__, __LINE__, fmt::format("{} It ends here, to be replaced.", error.what()));
-  }
+std::optional<std::uint64_t> rejoin(service::Context& context, double seconds, const std::function<void()>& ask) {
+  step_protocol::ControlBlock& block = *context.control().block;
+  std::uint64_t joined = block.joined_generation.load(std::memory_order_acquire);
+  context.at(in_words, 0, "waiting for another generation");
+  Deadline notice = Deadline::after_seconds(seconds);
+  auto another = [joined](std::uint64_t now) { return now > joined; };
+  bool begun = context.wait(
+      block.generation, another, [&] { return notice.passed(); }, Deadline::after_seconds(seconds + answer_seconds),
+      "another generation");
+  if (!begun && !context.finishing()) ask();
+  return join_next_generation(context, Deadline::after_seconds(answer_seconds), "another generation");
+}
+
+void report_failed_generation(service::Context& context, std::uint64_t generation, const std::string& cause) {
+  context.launcher_client()->call(
+      [&](flatbuffers::FlatBufferBuilder& builder) {
+        return msg::Message::body(
+            fbs::CreateGenerationFailed(builder, generation, context.rank(), builder.CreateString(cause)));
+      },
+      Deadline::after_seconds(answer_seconds));
 }
 
 std::uint64_t exchange(service::Context& context, Communicators& communicators, std::uint64_t generation,

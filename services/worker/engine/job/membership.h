@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -14,10 +15,17 @@ namespace ganymede::worker {
 /// Throws Error at the deadline, naming `why` the wait is needed.
 std::optional<std::uint64_t> join_next_generation(service::Context& context, Deadline deadline, const char* why);
 
-/// The same after an attempt that failed. A launcher that saw a process die has begun a generation long before
-/// `seconds` have passed. If it has not, no process is lost but the collectives are: this one ends at once, so that it
-/// counts as dead and its replacement brings all together again.
-std::optional<std::uint64_t> rejoin_or_die(service::Context& context, double seconds);
+/// The same after an attempt that failed. A launcher that saw a process die has begun
+/// another generation long before `seconds` have passed. If it has not, no process is lost but the collectives are:
+/// `ask` is called once, to tell the coordinator, which begins another generation or ends the run. Throws Error when it
+/// does neither.
+std::optional<std::uint64_t> rejoin(service::Context& context, double seconds, const std::function<void()>& ask);
+
+/// What `ask` is in production. Throws Error when the launcher cannot be reached.
+void report_failed_generation(service::Context& context, std::uint64_t generation, const std::string& cause);
+
+/// The operation of a worker between two generations, for `Context::at`: none of a plan's, so it is known by its words.
+constexpr std::uint64_t in_words = ~std::uint64_t{0};
 
 /// The exchange of the generation: afterwards every rank holds the newest decided record. Returns the next step to
 /// compute. Throws CollectiveError, and Error when the ranks' states do not belong together.

@@ -1,0 +1,34 @@
+#include "launcher/supervisor/launching.h"
+
+#include <unistd.h>
+
+#include "common/base/log.h"
+
+namespace ganymede::launcher {
+
+Launching::Launching(const Options& given, const std::string& folder)
+    : options(given),
+      programs(folder),
+      terminal(STDOUT_FILENO),
+      door(std::make_unique<PhaseServer>(given.run, "recovering", "making the run directory ready")) {}
+
+std::optional<Cells> Launching::intact_cells(std::uint64_t job) {
+  if (keeper.list(Deadline::after_seconds(10)).empty()) return std::nullopt;
+  ready = resume_run(options);
+  if (job == 0 || ready.job.id == job) {
+    if (auto cells = Cells::attach(ready.config, ready.job, options.ranks(ready.config), keeper)) {
+      log::info("the segments of the launcher before this one are intact; the run goes on with them");
+      return cells;
+    }
+  }
+  Cells::drop_all(keeper);
+  return std::nullopt;
+}
+
+Cells Launching::new_cells() {
+  enter("giving the segments their memory");
+  return Cells::create(ready.config, ready.job, options.ranks(ready.config), ready.load_step, keeper,
+                       placing_shown(signals, terminal));
+}
+
+}  // namespace ganymede::launcher

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/shm/keeper_client.h"
+#include "launcher/supervisor/cells.h"
+#include "launcher/supervisor/options.h"
+#include "launcher/supervisor/phase_server.h"
+#include "launcher/supervisor/run_begin.h"
+#include "launcher/supervisor/signals.h"
+#include "launcher/supervisor/terminal.h"
+
+namespace ganymede::launcher {
+
+/// What the launcher of any node holds from its start to its end. Options and programs must outlive it.
+struct Launching {
+  /// Throws Error when another launcher serves this run directory.
+  Launching(const Options& given, const std::string& folder);
+
+  const Options& options;
+  const std::string& programs;  // folder
+  Signals signals;
+  Terminal terminal;
+  shm::KeeperClient keeper;
+  ReadyRun ready;
+  std::unique_ptr<PhaseServer> door;  // while there are no services; made before any work that takes long
+
+  /// What this launcher does now, for those who ask.
+  void enter(const std::string& phase) { door->enter(phase); }
+  /// The segments of the launcher before this one, and `ready` as it was, if they are complete and of `job` (0: of any
+  /// job). What is left otherwise is given back.
+  std::optional<Cells> intact_cells(std::uint64_t job);
+  /// New ones for the run that is ready.
+  Cells new_cells();
+};
+
+}  // namespace ganymede::launcher

@@ -1,0 +1,105 @@
+#include "launcher/supervisor/run_start.h"
+
+#include <filesystem>
+
+#include "common/base/error.h"
+#include "common/model_spec/model_hash.h"
+#include "common/os/files.h"
+
+namespace ganymede::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+service::Manifest newest(const service::Manifests& manifests, const std::string& folder, Terminal& terminal) {
+  service::Manifest manifest = service::choose_manifest(manifests, folder, 0);
+  for (const service::DamagedManifest& one : manifests.passed_over())
+    terminal.line(fmt::format("the checkpoint of step {} is passed over: {}", one.step, one.reason));
+  return manifest;
+}
+
+/// A configuration is read from a file, for it may name others.
+config::Config configuration_of(const service::Manifest& manifest) {
+  std::string file = fmt::format("{}/checkpoint.toml", service::log_folder);
+  os::write_file_atomically(file, manifest.config);
+  try {
+    config::Config config = config::load(file, {});
+    fs::remove(file);
+    return config;
+  } catch (const Error& error) {
+    fs::remove(file);
+    fail_usage("The configuration in {}/{} cannot be read: {} Put the manifest back from a copy, or remove it.",
+               service::checkpoint_folder, service::manifest_name(manifest.step), error.what());
+  }
+}
+
+std::string name_of(const Start& start, const std::string& run) {
+  return start.folder.empty() ? fmt::format("the run in {}", run) : fmt::format("{} (--from)", start.folder);
+}
+
+void check_steps(const Start& start, const config::Config& config, const std::string& run) {
+  auto steps = static_cast<std::uint64_t>(config.run.steps);
+  bool own = start.folder.empty();
+  if (start.step() < steps || (own && start.step() == steps)) return;
+  fail_usage(
+      "Key 'run.steps' is {}, but the checkpoint of {} is of step {} already: go on with more, for example --steps "
+      "{}{}.",
+      steps, name_of(start, run), start.step(), 2 * start.step(), own ? ", or begin a new run with another --run" : "");
+}
+
+}  // namespace
+
+Start find_start(const service::Manifests& own, const std::string& from, Terminal& terminal) {
+  bool has_own = !own.intact.empty() || !own.damaged.empty();
+  if (has_own) return {"", newest(own, service::checkpoint_folder, terminal)};
+  if (from.empty()) return {};
+  std::string folder = service::find_checkpoints(from);
+  return {fs::absolute(folder).string(), newest(service::find_manifests(folder), folder, terminal)};
+}
+
+std::optional<config::Config> configuration_before(const service::Manifests& own, const std::string& run) {
+  std::optional<config::Config> before;
+  if (fs::exists(service::config_file)) {
+    try {
+      before = config::load(service::config_file, {});
+    } catch (const Error& error) {
+      fail_usage("{}: {} It is the configuration that this run began with; remove the file to go on with the recipe's.",
+                 run, error.what());
+    }
+  }
+  // It cannot be edited by mistake, or removed.
+  if (!own.intact.empty()) before = configuration_of(own.intact.back());
+  return before;
+}
+
+void check_start(const Start& start, const config::Config& config, const std::string& run) {
+  if (!start.manifest) return;
+  check_steps(start, config, run);
+  const service::Manifest& manifest = *start.manifest;
+  if (manifest.optimizer != config.optimizer.name)
+    fail_usage(
+        "Key 'optimizer.name' is {}, but the checkpoint of step {} of {} was made with optimizer {}: go on with that "
+        "one.",
+        config.optimizer.name, manifest.step, name_of(start, run), manifest.optimizer);
+  if (manifest.model_hash != model_spec::model_hash(model_spec::parameters(config.model)))
+    fail_usage(
+        "The checkpoint of step {} of {} is of another model than the configuration: give the keys under [model] the "
+        "values that it was made with.",
+        manifest.step, name_of(start, run));
+}
+
+void check_dataset(const Start& start, const config::Config& config, const std::string& dataset, const std::string& run,
+                   Terminal& terminal) {
+  if (!start.manifest || start.manifest->dataset == dataset) return;
+  const service::Manifest& manifest = *start.manifest;
+  if (!start.folder.empty())
+    return terminal.line(fmt::format("the dataset {} is another one than that of the checkpoint of step {} of {}",
+                                     config.data.path, manifest.step, name_of(start, run)));
+  fail_usage(
+      "Dataset {} (data.path) has another content than the one that the checkpoint of step {} of the run in {} was "
+      "trained on (hash {} now, {} then): put the old dataset back, or begin a new run with another --run, which may "
+      "start --from {}.",
+      config.data.path, manifest.step, run, dataset, manifest.dataset, run);
+}
+
+}  // namespace ganymede::launcher
