@@ -1,5 +1,6 @@
 #include "launcher/supervisor/closing.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -19,6 +20,12 @@ constexpr double sample_seconds = 600;
 
 std::string key_of(const std::string& setting) { return setting.substr(0, setting.find('=')); }
 
+/// Whether `ganymede train` may have put it behind the user's settings: a path, or a list of paths, that is absolute.
+bool is_absolute_path(const std::string& setting) {
+  std::string value = setting.substr(std::min(setting.size(), setting.find('=') + 1));
+  return value.starts_with("\"/") || value.starts_with("[\"/");
+}
+
 /// What the user set: without the steps, which the command names itself, and without the paths that `ganymede train`
 /// has made absolute and put behind the user's own.
 std::string settings_of_the_user(const std::vector<std::string>& settings) {
@@ -29,7 +36,7 @@ std::string settings_of_the_user(const std::vector<std::string>& settings) {
   std::string text;
   for (const auto& setting : settings) {
     std::string key = key_of(setting);
-    if (paths.contains(key) && (given[key] == 1 || !shown.insert(key).second)) continue;
+    if (paths.contains(key) && ((given[key] == 1 && is_absolute_path(setting)) || !shown.insert(key).second)) continue;
     if (key != "run.steps") text += " --set " + shell_word(setting);
   }
   return text;

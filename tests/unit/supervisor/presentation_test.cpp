@@ -130,6 +130,14 @@ TEST(Closing, GoesOnWithWhatTheUserSet) {
               HasSubstr("--steps 100 --set parallel.ranks=4 --set data.path=mine --set 'sample.prompt=\"a b\"'\n"));
 }
 
+TEST(Closing, KeepsATokenizerThatIsNoFile) {
+  config::Config config;
+  Options options{.run = "/r/run", .recipe = "/r/tiny.toml", .from = "", .settings = {}};
+  options.settings = {"data.tokenizer=train:1024", "data.sources=[]", "data.path=\"/r/mine\""};
+  std::string text = closing_lines({.step = 7, .steps = 50, .checkpoint = 5}, config, options, "/bin");
+  EXPECT_THAT(text, HasSubstr("--steps 100 --set data.tokenizer=train:1024 --set 'data.sources=[]'\n"));
+}
+
 TEST(LogTail, KeepsTheLastLinesThatSaySomething) {
   EXPECT_EQ(last_lines("a\nb\n\n  \nc\n", 2), (std::vector<std::string>{"b", "c"}));
   EXPECT_EQ(last_lines("a", 2), (std::vector<std::string>{"a"}));
