@@ -45,9 +45,9 @@ std::string purpose(const std::string& name) {
   static const std::map<std::string, std::string> purposes = {
       {"control", "counters of the step protocol, the decision record, what the services do"},
       {"master", "fp32 parameters of this rank"},
-      {"working", "the same in the format in which they are gathered"},
-      {"state", "the optimizer's state of them, and the chunk being updated (redo)"},
-      {"gradients", "their fp32 gradients"},
+      {"working", "parameters in the format in which they are gathered"},
+      {"state", "the optimizer's state, and the chunk being updated (redo)"},
+      {"gradients", "fp32 gradients of this rank"},
       {"arena", "inputs of layers, moved out of the worker (offload.fraction)"},
       {"exchange", "the worker's pool, which other ranks of this node read"},
       {"batches", "rows of the next steps, and of validation"},
