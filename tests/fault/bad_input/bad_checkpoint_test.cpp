@@ -112,5 +112,14 @@ TEST_F(BadCheckpoint, WhatIsNoDatasetIsSaidOnce) {
   }
 }
 
+TEST_F(BadCheckpoint, TextThatCannotBeWrittenIsSaidOnce) {
+  if (!fs::is_character_file("/dev/full")) GTEST_SKIP() << "there is no /dev/full here";
+  std::string errors = folder_.path() + "/errors";
+  std::string command = std::string(GANYMEDE_BINARY_DIR) + "/ganymede generate " + run_.folder() +
+                        " --prompt a --tokens 200 > /dev/full 2> " + errors;
+  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 1);
+  EXPECT_EQ(os::read_file(errors), "ganymede-data: The output cannot be written: No space left on device.\n");
+}
+
 }  // namespace
 }  // namespace ganymede::test

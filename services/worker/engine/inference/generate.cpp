@@ -65,12 +65,11 @@ void generate(const GenerateOptions& options) {
   }
   if (tokens.empty()) fail_usage("--prompt has no token.");
   if (options.json) return print_json(model, options, dataset, tokens);
-  {
-    Sibling decoder({"ganymede-data", "decode", dataset, "--dim", std::to_string(tokens.size())});
-    for (std::int64_t token : tokens) decoder.write(fmt::format("{}\n", token));
-    continue_tokens(model, tokens, options.tokens, options.sampling,
-                    [&](std::int64_t token) { decoder.write(fmt::format("{}\n", token)); });
-  }
+  Sibling decoder({"ganymede-data", "decode", dataset, "--dim", std::to_string(tokens.size())});
+  for (std::int64_t token : tokens) decoder.write(fmt::format("{}\n", token));
+  continue_tokens(model, tokens, options.tokens, options.sampling,
+                  [&](std::int64_t token) { decoder.write(fmt::format("{}\n", token)); });
+  decoder.finish();
   std::fputs("\n", stdout);
 }
 

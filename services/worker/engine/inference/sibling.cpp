@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "common/base/error.h"
 #include "common/os/process.h"
@@ -59,6 +60,12 @@ int wait_for(int pid) {
   return status;
 }
 
+ExitCode code_of(int status) {
+  if (!WIFEXITED(status)) return ExitCode::failed;
+  int code = WEXITSTATUS(status);
+  return code == 0 ? ExitCode::done : code == 2 ? ExitCode::usage : ExitCode::failed;
+}
+
 /// A file in memory, read and written from its beginning.
 os::Fd memory_file(const std::string& content) {
   os::Fd file(::memfd_create("sibling", MFD_CLOEXEC));
@@ -96,7 +103,7 @@ std::string take_message(const std::string& program, std::string& said) {
 
 }  // namespace
 
-Sibling::Sibling(const std::vector<std::string>& arguments) : name_(arguments.at(0)) {
+Sibling::Sibling(const std::vector<std::string>& arguments) {
   std::signal(SIGPIPE, SIG_IGN);
   Pipe pipe = make_pipe();
   pid_ = start(arguments, {{pipe.read.get(), STDIN_FILENO}});
@@ -105,14 +112,23 @@ Sibling::Sibling(const std::vector<std::string>& arguments) : name_(arguments.at
 
 Sibling::~Sibling() {
   input_ = os::Fd();
-  wait_for(pid_);
+  if (pid_ >= 0) wait_for(pid_);
+}
+
+void Sibling::finish() {
+  input_ = os::Fd();
+  ExitCode code = code_of(wait_for(std::exchange(pid_, -1)));
+  if (code != ExitCode::done) throw Error(code, "");
 }
 
 void Sibling::write(const std::string& text) {
   for (std::size_t sent = 0; sent < text.size();) {
     ssize_t count = ::write(input_.get(), text.data() + sent, text.size() - sent);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail("{} ended before all was said.", name_);
+    if (count < 0) {
+      finish();
+      throw Error(ExitCode::done, "");  // nobody reads what it writes: it had no reason to go on
+    }
     sent += static_cast<std::size_t>(count);
   }
 }
@@ -124,14 +140,13 @@ std::string run_sibling(const std::vector<std::string>& arguments, const std::st
       start(arguments, {{in.get(), STDIN_FILENO}, {pipe.write.get(), STDOUT_FILENO}, {errors.get(), STDERR_FILENO}});
   pipe.write = os::Fd();
   std::string output = read_all(pipe.read.get());
-  int status = wait_for(pid);
+  ExitCode code = code_of(wait_for(pid));
   ::lseek(errors.get(), 0, SEEK_SET);
   std::string said = read_all(errors.get());
-  bool done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  bool done = code == ExitCode::done;
   std::string message = done ? "" : take_message(arguments.at(0), said);
   std::fwrite(said.data(), 1, said.size(), stderr);
   if (done) return output;
-  ExitCode code = WIFEXITED(status) && WEXITSTATUS(status) == 2 ? ExitCode::usage : ExitCode::failed;
   if (message.empty()) message = fmt::format("{} failed without a word.", fmt::join(arguments, " "));
   throw Error(code, message);
 }

@@ -17,11 +17,13 @@ class Sibling {
   ~Sibling();
   Sibling(const Sibling&) = delete;
   Sibling& operator=(const Sibling&) = delete;
-  /// Throws Error when it does not read any more.
+  /// When it does not read any more, as `finish`, and throws Error in any case.
   void write(const std::string& text);
+  /// Closes its stdin and waits for its end. Throws Error with its exit code when that is not 0, without a text: it has
+  /// said itself what was wrong.
+  void finish();
 
  private:
-  std::string name_;
   int pid_ = -1;
   os::Fd input_;
 };
