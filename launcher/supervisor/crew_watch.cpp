@@ -14,6 +14,7 @@ namespace {
 constexpr int shown_log_lines = 8;
 constexpr double clock_gap = 2;             // seconds without a look after which nobody is blamed for silence
 constexpr double least_start_seconds = 60;  // a busy machine loads libtorch slowly
+constexpr double own_end_seconds = 10;      // for a worker to give up by itself what waited for others for too long
 
 /// Why a service has to be killed; empty when it is healthy.
 std::string fault_of(const ServiceProcess& process, double now, const VitalLimits& limits) {
@@ -56,9 +57,10 @@ void Crew::watch(double now) {
     for (auto& process : services_) forgive(process->signs, gap);
   watched_ = now;
   const auto& launch = config_.launch;
-  VitalLimits limits{.start = std::max(least_start_seconds, launch.heartbeat_timeout_seconds),
-                     .silence = launch.heartbeat_timeout_seconds,
-                     .standstill = std::max(launch.heartbeat_timeout_seconds, launch.collective_timeout_seconds)};
+  VitalLimits limits{
+      .start = std::max(least_start_seconds, launch.heartbeat_timeout_seconds),
+      .silence = launch.heartbeat_timeout_seconds,
+      .standstill = std::max(launch.heartbeat_timeout_seconds, launch.collective_timeout_seconds + own_end_seconds)};
   for (auto& process : services_) {
     if (!process->alive() || !process->killed_because.empty()) continue;
     if (std::string fault = fault_of(*process, now, limits); !fault.empty()) process->signal(SIGKILL, fault);

@@ -138,7 +138,8 @@ std::shared_ptr<::gloo::transport::Device> open_device(const std::string& interf
 std::unique_ptr<PairwiseCommunicator> make_gloo(const Group& group, std::shared_ptr<Store> store,
                                                 const std::string& interface) {
   try {
-    auto timeout = std::chrono::milliseconds(static_cast<std::int64_t>(group.timeout_seconds * 1e3));
+    // Waits of messages have deadlines of their own; this is for connecting, where gloo waits five times as long.
+    auto timeout = std::chrono::milliseconds(static_cast<std::int64_t>(group.timeout_seconds * 1e3 / 5));
     auto options = c10d::ProcessGroupGloo::Options::create(timeout);
     options->devices.push_back(open_device(interface));
     options->threads = 1;
