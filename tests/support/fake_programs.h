@@ -19,7 +19,7 @@ namespace ganymede::test {
 ///     crash        registers, then crashes
 ///     apart        a worker that says of every generation that it failed
 ///     stubborn     as serve, but takes no notice of being asked to end
-/// With FAKE_PACK, packing a dataset takes until it is stopped.
+/// With FAKE_PACK, packing a dataset takes until it is stopped; FAKE_DATASET is the hash that a dataset has.
 class FakePrograms {
  public:
   FakePrograms();

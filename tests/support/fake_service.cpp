@@ -70,7 +70,8 @@ int play(Kind kind, int argc, char** argv) {
     return 0;
   }
   if (argc > 1 && std::string(argv[1]) == "inspect") {
-    std::puts(R"({"hash": "00112233445566778899aabbccddeeff"})");
+    const char* content = std::getenv("FAKE_DATASET");
+    std::printf("{\"hash\": \"%s\"}\n", content ? content : "00112233445566778899aabbccddeeff");
     return 0;
   }
   if (argc > 1 && std::string(argv[1]) == "pack") return pack();

@@ -210,6 +210,22 @@ TEST_F(Launchers, AStopTakesEffectWhileNodesAreWaitedFor) {
   EXPECT_EQ(run_.wait_node(0, 15), 75);
 }
 
+TEST_F(Launchers, ANodeThatWaitsForNode0SaysSoAndCanBeStopped) {
+  run_.start_node(1);
+  auto ctl = [&](const char* command) { return run_.first().ganymede({"ctl", run_.folder(1), command}); };
+  wait_until([&] { return ctl("where").output.find("waiting for node 0") != std::string::npos; }, 20, "it waits");
+  EXPECT_EQ(ctl("stop").exit_code, 0);
+  EXPECT_EQ(run_.wait_node(1, 15), 75);
+}
+
+TEST_F(Launchers, ANodeWithAnotherDatasetIsRefused) {
+  run_.start_node(0);
+  run_.first().environment.emplace_back("FAKE_DATASET", "another");
+  run_.start_node(1);
+  EXPECT_EQ(run_.wait_node(1), 2);
+  EXPECT_THAT(run_.output(1), HasSubstr("of node 1 has another content (hash another) than that of node 0"));
+}
+
 TEST_F(Launchers, KeysAreForTheOwnerAlone) {
   run_.start_node(0);
   for (const char* file : {"/ipc/coordinator.key", "/ipc/coordinator.secret"}) {
