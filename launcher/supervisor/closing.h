@@ -24,8 +24,8 @@ struct RunSummary {
 std::string closing_lines(const RunSummary& summary, const config::Config& config, const Options& options,
                           const std::string& programs);
 
-/// Continues sample.prompt with the trained model (`ganymede-worker generate`), which shows it as it grows. A sample that fails is
-/// reported in one line and is no failure of the run.
+/// Continues sample.prompt with the trained model (`ganymede-worker generate`), which shows it as it grows. A sample
+/// that fails is reported in one line and is no failure of the run.
 void show_sample(const config::Config& config, const Options& options, const std::string& programs, Signals& signals,
                  Terminal& terminal);
 
