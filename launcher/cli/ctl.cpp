@@ -99,27 +99,27 @@ void restart(const CtlOptions& options) {
 
 void add_ctl(CLI::App& app) {
   auto options = std::make_shared<CtlOptions>();
-  CLI::App* ctl = app.add_subcommand("ctl", "look at a running job and control it: ganymede ctl RUN COMMAND");
-  ctl->add_option("RUN", options->run, "run directory")->required();
+  CLI::App* ctl = app.add_subcommand("ctl", "Look at a running job and control it: ganymede ctl RUN COMMAND");
+  ctl->add_option("RUN", options->run, "Run directory")->required();
   ctl->require_subcommand(1);
   auto add = [&](const char* name, const char* help, void (*call)(const CtlOptions&)) {
     CLI::App* command = ctl->add_subcommand(name, help);
     command->callback([options, call] { call(*options); });
     return command;
   };
-  auto add_json = [&](CLI::App* command) { command->add_flag("--json", options->json, "for a program to read"); };
-  add_json(add("status", "state, step, services with process ids", status));
-  add_json(add("where", "what every service does now and for how long, and who is waited for", where));
-  add_json(add("segments", "the shared memory of the run and every tensor in it", segments));
+  auto add_json = [&](CLI::App* command) { command->add_flag("--json", options->json, "Print JSON"); };
+  add_json(add("status", "State, step, services with process ids", status));
+  add_json(add("where", "What every service does now and for how long, and who is waited for", where));
+  add_json(add("segments", "The shared memory of the run and every tensor in it", segments));
   CLI::App* stopping =
-      add("stop", "stop after the current step with a checkpoint; the same train command goes on", stop);
-  stopping->add_flag("--now", options->now, "at once, without a checkpoint");
-  add("checkpoint", "write a checkpoint soon", checkpoint);
-  CLI::App* restarting = add("restart", "kill one service; its replacement goes on", restart);
-  restarting->add_option("SERVICE", options->service, "worker, optimizer, data or checkpoint")
+      add("stop", "Stop after the current step with a checkpoint; the same train command goes on", stop);
+  stopping->add_flag("--now", options->now, "At once, without a checkpoint");
+  add("checkpoint", "Write a checkpoint soon", checkpoint);
+  CLI::App* restarting = add("restart", "Kill one service; its replacement goes on", restart);
+  restarting->add_option("SERVICE", options->service, "Worker, optimizer, data or checkpoint")
       ->required()
       ->check(CLI::IsMember({"worker", "optimizer", "data", "checkpoint"}));
-  restarting->add_option("--rank", options->rank, "rank of the cell")->check(command_line::between(0, 65535));
+  restarting->add_option("--rank", options->rank, "Rank of the cell")->check(command_line::between(0, 65535));
 }
 
 }  // namespace ganymede::cli

@@ -107,12 +107,9 @@ void doctor(bool as_json) {
 
 Finding load_finding(double load, int cores) {
   std::string text = fmt::format("{:.1f} on {} {} in the last minute", load, cores, cores == 1 ? "core" : "cores");
-  bool calm = load < 0.5 * cores;
-  return {"load", calm,
-          calm ? text
-               : text +
-                     "; other work takes part of them: steps will be slow and timings mean little until it ends "
-                     "(`top` shows it)"};
+  if (load >= 0.5 * cores)
+    text += ": busy, so steps are slow and timings mean little until other work ends (`top` shows it)";
+  return {"load", true, text};
 }
 
 std::vector<Finding> examine() {

@@ -16,7 +16,7 @@ struct Finding {
 /// Looks at programs, plugins, memory, cores, load, processor features, limits, disk and leftovers of earlier runs.
 std::vector<Finding> examine();
 
-/// What the mean number of running processes means on a machine of `cores`.
+/// What the mean number of running processes means on a machine of `cores`. Always good: nothing is to be mended.
 Finding load_finding(double load, int cores);
 
 /// Processes of runs that no keeper watches any more, as findings; one that is good when there are none.
