@@ -6,6 +6,7 @@
 #include "common/model_spec/model_spec.h"
 #include "common/plan/plan.h"
 #include "common/plan/pool.h"
+#include "common/plan/traffic.h"
 #include "common/step_protocol/control_block.h"
 #include "common/wire/bucket_form.h"
 
@@ -66,7 +67,8 @@ Layout state_layout(const placement::Placement& placement, const std::vector<std
 }
 
 Layout arena_layout(const config::Config& config, const placement::Placement& placement) {
-  std::int64_t slots = std::int64_t{plan::offloaded_layers(config)} * placement::rows_of(config, placement.rank).count;
+  int rows = plan::micro_batch_rows(config, placement::rows_of(config, placement.rank).count);
+  std::int64_t slots = std::int64_t{plan::offloaded_layers(config)} * rows;
   return one_array("arena", ElementType::u8, slots * plan::hidden_bytes(config));
 }
 

@@ -27,8 +27,8 @@ Layout working_layout(const config::Config& config, const placement::Placement& 
 /// "state.<epoch>": entry per state slot of the optimizer (f32 [shard_elements]) and `redo`
 /// (f32 [1 + slots][chunk_elements]: new values of one chunk of the master, then of every state slot).
 Layout state_layout(const placement::Placement& placement, const std::vector<std::string>& slots, int epoch);
-/// "arena": entry `values` (u8): a slot of plan::hidden_bytes for the saved input of every (offloaded layer, row of
-/// this rank); slot (layer, row) is layer · rows + row.
+/// "arena": entry `values` (u8): a slot of plan::hidden_bytes for the saved input of every offloaded layer and row of a
+/// micro-batch; the plan says what lies where.
 Layout arena_layout(const config::Config& config, const placement::Placement& placement);
 /// "batches": `words` (u64 [slots]: the step each slot holds), `header` (u64 [slots][8]: step, loss tokens of the whole
 /// step over all ranks, rows of this rank, content hash, zeros), `tokens`, `targets` (-1: no loss), `documents` (i32

@@ -16,6 +16,8 @@ enum class ReplicaState { replicated, sharded };
 enum class ParameterWire { fp32, bf16, fp8 };
 enum class GradientWire : std::uint8_t { fp32_reduce_scatter, fp32_all_to_all, bf16_all_to_all };
 enum class CollectiveBackend { automatic, shm, gloo };
+enum class Reshard : std::uint8_t { world, node };
+enum class RopeCache { shared, per_layer };
 
 struct Run {
   std::string name = "run";
@@ -114,6 +116,14 @@ struct Wire {
   GradientWire expert_gradients = GradientWire::fp32_all_to_all;
 };
 
+struct Dense {
+  Reshard reshard = Reshard::world;  // from whom a dense bucket that was gathered once in a step is gathered again
+};
+
+struct MicroBatch {
+  int rows = 0;  // rows of a rank that one gather serves; 0: all of a step
+};
+
 struct Collectives {
   CollectiveBackend backend = CollectiveBackend::automatic;  // automatic: shm inside a node, gloo between nodes
 };
@@ -161,8 +171,18 @@ struct Config {
   Optimizer optimizer;
   Compute compute;
   Recompute recompute = Recompute::full;
+  bool keep_gathered = false;            // parameters are kept from their first use in a step to the last
+  bool reuse_embedding = true;           // the embedding is not gathered again for backward
+  bool norm_in_backward = true;          // squares of gradients are summed as each bucket is reduced
+  bool early_release = true;             // parameters are given back when their layer is done
+  bool gather_on_compute_lane = false;   // gathers take turns with computation, when their layer is due
+  bool reduce_into_compute_pool = true;  // reductions share the memory of computation
+  RopeCache rope_cache = RopeCache::shared;
+  bool stream_update = true;  // a bucket is gathered as soon as it is updated
   Offload offload;
   Wire wire;
+  Dense dense;
+  MicroBatch micro_batch;
   Collectives collectives;
   Checkpoint checkpoint;
   Validation validation;

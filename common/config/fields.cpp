@@ -25,10 +25,29 @@ Choice gradients(GradientWire& member) {
   return choice(member, {"fp32_reduce_scatter", "fp32_all_to_all", "bf16_all_to_all"});
 }
 
-std::vector<Field> run_fields(Config& c) {
+std::vector<Field> plan_fields(Config& c) {
   return {
       {"recompute", choice(c.recompute, {"full", "selective", "none"}), any,
        "what backward computes again: all of a layer; all but its attention; nothing (most memory, fewest operations)"},
+      {"keep_gathered", &c.keep_gathered, any, "gathered parameters stay until the last backward of a step"},
+      {"reuse_embedding", &c.reuse_embedding, any, "the embedding is not gathered again for backward"},
+      {"norm_in_backward", &c.norm_in_backward, any,
+       "the gradient norm is summed as buckets are reduced; false: after all of them"},
+      {"early_release", &c.early_release, any,
+       "gathered parameters go when their layer is done; false: at the end of forward or backward"},
+      {"gather_on_compute_lane", &c.gather_on_compute_lane, any,
+       "a layer is gathered when it is due: one layer's parameters in memory, no overlap; false: one layer ahead"},
+      {"reduce_into_compute_pool", &c.reduce_into_compute_pool, any,
+       "gradients under reduction share the pool of computation; false: they have a part of it for themselves"},
+      {"rope_cache", choice(c.rope_cache, {"shared", "per_layer"}), any,
+       "one table of rotations for all layers of the same base, or one a layer"},
+      {"stream_update", &c.stream_update, any,
+       "a bucket is gathered once it is updated; false: forward waits until all are"},
+  };
+}
+
+std::vector<Field> run_fields(Config& c) {
+  return {
       {"run.name", &c.run.name, any, "name in logs and reports; when not given, that of the recipe's file"},
       {"run.seed", &c.run.seed, from(0), "of initial values and of the order of the data"},
       {"run.steps", &c.run.steps, from(1, 1e12), "steps in total"},
@@ -125,6 +144,10 @@ std::vector<Field> compute_fields(Config& c) {
       {"wire.dense_gradients", gradients(c.wire.dense_gradients), any, "how gradients of dense parameters are summed"},
       {"wire.expert_gradients", gradients(c.wire.expert_gradients), any,
        "the same of experts; all_to_all: in rank order at the receiver, reduce_scatter: first inside each node"},
+      {"dense.reshard", choice(c.dense.reshard, {"world", "node"}), any,
+       "who has a dense bucket for its next gather in a step: the world, or each node, a share a rank"},
+      {"micro_batch.rows", &c.micro_batch.rows, from(0, 1 << 24),
+       "rows of a rank from forward to backward that one gather serves; 0: all of a step"},
       {"collectives.backend", choice(c.collectives.backend, {"auto", "shm", "gloo"}), any,
        "auto: shared memory inside a node, gloo between nodes"},
   };
@@ -164,8 +187,8 @@ std::vector<Field> launch_fields(Config& c) {
 
 std::vector<Field> fields(Config& config) {
   std::vector<Field> all;
-  for (auto part :
-       {run_fields, model_fields, data_fields, optimizer_fields, compute_fields, output_fields, launch_fields}) {
+  for (auto part : {plan_fields, run_fields, model_fields, data_fields, optimizer_fields, compute_fields, output_fields,
+                    launch_fields}) {
     for (auto& field : part(config)) all.push_back(std::move(field));
   }
   return all;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "common/plan/builder.h"
@@ -52,21 +53,46 @@ std::int64_t peak(const StepPlan& plan) {
   return most;
 }
 
-void lay_out_buffers(StepPlan& plan) {
+namespace {
+
+/// Where a buffer lies: each part has its own offsets.
+enum Part : std::size_t { computation, reductions, arena };
+
+std::vector<Part> parts_of(const StepPlan& plan, bool reductions_apart) {
+  std::vector<Part> parts;
+  for (const Buffer& buffer : plan.buffers) {
+    bool gradients = buffer.kind == BufferKind::gradients;
+    parts.push_back(!in_pool(buffer) ? arena : gradients && reductions_apart ? reductions : computation);
+  }
+  for (const Operation& operation : plan.operations) {
+    if (operation.lane != Lane::reduce || !reductions_apart) continue;
+    for (int b : operation.takes) parts[b] = reductions;
+  }
+  return parts;
+}
+
+}  // namespace
+
+void lay_out_buffers(StepPlan& plan, bool reductions_apart) {
   std::vector<Lifetime> life = lifetimes(plan);
+  std::vector<Part> parts = parts_of(plan, reductions_apart);
   std::vector<int> order(plan.buffers.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](int a, int b) { return plan.buffers[a].bytes > plan.buffers[b].bytes; });
-  std::vector<Placed> pool, arena;
+  std::array<std::vector<Placed>, 3> placed;
+  std::array<std::int64_t, 3> size{};
   for (int b : order) {
     Buffer& buffer = plan.buffers[b];
-    std::vector<Placed>& placed = in_pool(buffer) ? pool : arena;
-    std::int64_t& size = in_pool(buffer) ? plan.pool_bytes : plan.arena_bytes;
-    buffer.offset = lowest_fit(placed, life[b], buffer.bytes);
-    size = std::max(size, buffer.offset + buffer.bytes);
-    keep_in_order(placed, {buffer.offset, buffer.offset + buffer.bytes, life[b]});
+    buffer.offset = lowest_fit(placed[parts[b]], life[b], buffer.bytes);
+    size[parts[b]] = std::max(size[parts[b]], buffer.offset + buffer.bytes);
+    keep_in_order(placed[parts[b]], {buffer.offset, buffer.offset + buffer.bytes, life[b]});
   }
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    if (parts[b] == reductions) plan.buffers[b].offset += size[computation];
+  }
+  plan.pool_bytes = size[computation] + size[reductions];
+  plan.arena_bytes = size[arena];
   plan.peak_bytes = peak(plan);
 }
 

@@ -19,6 +19,8 @@ const char* name(Lane lane);
 enum class OperationKind : std::uint8_t {
   wait_batch,
   gather,
+  reshard,   // keeps this rank's share of a gathered bucket for the gathers that follow inside its node
+  regather,  // brings a bucket together from the shares of this node
   release,
   forward,
   offload,
@@ -45,8 +47,9 @@ enum class BufferKind : std::uint8_t {
   arena,
   exchange,
   scratch,
+  node_share,  // of a bucket that is gathered again inside the node
 };
-constexpr int buffer_kinds = 8;
+constexpr int buffer_kinds = 9;
 const char* name(BufferKind kind);
 
 /// A buffer of the worker's owned pool. Its place is fixed when the plan is built, so the peak is known before a
@@ -84,6 +87,7 @@ struct StepPlan {
   std::int64_t pool_bytes = 0;  // size of the pool, exact
   std::int64_t peak_bytes = 0;  // most bytes alive at once, exact, by the buffers' lifetimes
   std::int64_t arena_bytes = 0;
+  std::int64_t rotary_bytes = 0;  // tables of rotations, beside the pool
 };
 
 enum class PlanKind { train, validate };
@@ -98,6 +102,9 @@ int offloaded_layers(const config::Config& config);
 
 /// Bytes of one row's hidden state [seq_len, hidden] in the compute type, rounded up to `buffer_alignment`.
 std::int64_t hidden_bytes(const config::Config& config);
+
+/// Bytes of the tables of rotations: one for each base, or for each layer (rope_cache).
+std::int64_t rotary_bytes(const config::Config& config);
 
 constexpr std::int64_t buffer_alignment = 64;  // bytes
 

@@ -39,8 +39,8 @@ std::string print(const StepPlan& plan, const placement::Placement& placement) {
                         subject(o, placement), o.bytes > 0 ? human_bytes(static_cast<double>(o.bytes)) : "",
                         numbers(o.after), buffers(plan, '+', o.takes), buffers(plan, '-', o.frees));
   }
-  text += fmt::format("pool {} bytes, most alive at once {} bytes, arena {} bytes\n", plan.pool_bytes, plan.peak_bytes,
-                      plan.arena_bytes);
+  text += fmt::format("pool {} bytes, most alive at once {} bytes, arena {} bytes, tables of rotations {} bytes\n",
+                      plan.pool_bytes, plan.peak_bytes, plan.arena_bytes, plan.rotary_bytes);
   return text;
 }
 

@@ -31,22 +31,6 @@ GradientExchange gradient_exchange(const placement::Bucket& bucket, const Traffi
   return bucket.kind == BucketKind::experts ? choices.expert_gradients : choices.dense_gradients;
 }
 
-/// Whether a bucket's parameters are still there when its backward begins.
-bool stays(const config::Config& config, const placement::Bucket& bucket, const TrafficChoices& choices) {
-  if (in_place(bucket)) return true;
-  if (bucket.kind == BucketKind::embed) return choices.reuse_embedding;
-  bool last = bucket.kind == BucketKind::head || bucket.layer == config.model.layers - 1;
-  return last && choices.keep_last;
-}
-
-Moved backward_gather(const config::Config& config, const placement::Placement& placement,
-                      const placement::Bucket& bucket, const TrafficChoices& choices) {
-  if (stays(config, bucket, choices)) return {};
-  bool local = choices.dense_reshard == Reshard::node && bucket.kind != BucketKind::experts;
-  return local ? regather_in_node_traffic(config, placement, bucket, choices)
-               : gather_traffic(config, placement, bucket, choices);
-}
-
 void add(std::vector<TrafficLine>& lines, BucketKind kind, const std::string& operation, const std::string& wire,
          const Moved& moved) {
   for (TrafficLine& line : lines) {
@@ -70,6 +54,10 @@ TrafficChoices choices_of(const config::Config& config) {
   choices.expert_gather = config.wire.expert_gather;
   choices.dense_gradients = config.wire.dense_gradients;
   choices.expert_gradients = config.wire.expert_gradients;
+  choices.dense_reshard = config.dense.reshard;
+  choices.reuse_embedding = config.reuse_embedding;
+  choices.keep_gathered = config.keep_gathered;
+  choices.micro_batches = micro_batches(config, config.data.rows_per_step / config.parallel.ranks);
   return choices;
 }
 
@@ -109,9 +97,10 @@ Moved gather_traffic(const config::Config& config, const placement::Placement& p
 
 Moved regather_in_node_traffic(const config::Config& config, const placement::Placement& placement,
                                const placement::Bucket& bucket, const TrafficChoices& choices) {
-  if (in_place(bucket)) return {};
   wire::BucketForm form(bucket, placement.parameters, gather_wire(bucket, choices));
-  return {moved(collectives::all_gather_bytes(map_of(config, bucket), form.cut())).inside, 0};
+  NodeShare share = node_share(config, placement, bucket, form.bytes());
+  auto others = static_cast<std::int64_t>(share.members.size()) - 1;
+  return {static_cast<std::int64_t>(share.bytes()) * others, 0};
 }
 
 Moved reduce_traffic(const config::Config& config, const placement::Placement&, const placement::Bucket& bucket,
@@ -144,8 +133,12 @@ std::vector<TrafficLine> step_traffic(const config::Config& config, const placem
   std::vector<TrafficLine> lines;
   for (const placement::Bucket& bucket : placement.buckets) {
     const char* wire = wire::name(gather_wire(bucket, choices));
-    add(lines, bucket.kind, "gather, forward", wire, gather_traffic(config, placement, bucket, choices));
-    add(lines, bucket.kind, "gather, backward", wire, backward_gather(config, placement, bucket, choices));
+    GatherCount count = gathers_of(config, bucket, choices);
+    Moved first = gather_traffic(config, placement, bucket, choices);
+    bool local = resharded_in_node(config, bucket, choices);
+    Moved again = local ? regather_in_node_traffic(config, placement, bucket, choices) : first;
+    add(lines, bucket.kind, "gather, forward", wire, first + (count.forward - 1) * again);
+    add(lines, bucket.kind, "gather, backward", wire, count.backward * again);
     add(lines, bucket.kind, "reduce", name(gradient_exchange(bucket, choices)),
         reduce_traffic(config, placement, bucket, choices));
     if (placement.replicas == 1) continue;

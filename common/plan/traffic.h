@@ -15,8 +15,8 @@ namespace ganymede::plan {
 /// How gradients of a bucket become the sum that its owner holds.
 using GradientExchange = config::GradientWire;
 
-/// Over which ranks a dense bucket is gathered again for backward.
-enum class Reshard : std::uint8_t { world, node };
+/// From whom a dense bucket that was gathered once in a step is gathered again.
+using Reshard = config::Reshard;
 
 /// Everything that decides about bytes.
 struct TrafficChoices {
@@ -26,7 +26,10 @@ struct TrafficChoices {
   GradientExchange expert_gradients = GradientExchange::fp32_all_to_all;
   Reshard dense_reshard = Reshard::world;
   bool reuse_embedding = true;  // the embedding is not gathered again for backward
-  bool keep_last = true;        // nor are the last layer and the head, whose backward follows their forward
+  bool keep_last = true;        // nor are the last layer and the head, whose backward follows their forward (and, with
+                                // micro-batches, the first layer, whose forward follows its backward)
+  bool keep_gathered = false;   // nothing is gathered again
+  int micro_batches = 1;        // passes through the model in a step
 };
 
 /// How gradients of a kind of bucket are summed.
@@ -34,6 +37,34 @@ config::GradientWire gradient_wire(const config::Config& config, model_spec::Buc
 
 /// Those of a configuration.
 TrafficChoices choices_of(const config::Config& config);
+
+/// Rows of a rank that one gather serves, at most; `rows`: the rank has in all.
+int micro_batch_rows(const config::Config& config, int rows);
+/// Passes that so many rows take.
+int micro_batches(const config::Config& config, int rows);
+
+/// How often a training step gathers a bucket.
+struct GatherCount {
+  int forward = 0, backward = 0;
+  int all() const { return forward + backward; }
+};
+GatherCount gathers_of(const config::Config& config, const placement::Bucket& bucket, const TrafficChoices& choices);
+
+/// Whether all gathers of a bucket but the first of a step are made from what each node has of it
+/// (dense.reshard = node): where nodes could spare one another something.
+bool resharded_in_node(const config::Config& config, const placement::Bucket& bucket, const TrafficChoices& choices);
+
+/// What a rank keeps of such a bucket.
+struct NodeShare {
+  std::vector<int> members;      // world ranks of this node that share the bucket, ascending
+  std::vector<std::size_t> cut;  // members + 1 boundaries in the bucket's bytes
+  int place = 0;                 // this rank's among the members
+  std::size_t begin() const { return cut[static_cast<std::size_t>(place)]; }
+  std::size_t bytes() const { return cut[static_cast<std::size_t>(place) + 1] - begin(); }
+};
+/// `bytes` of the whole bucket as it is gathered.
+NodeShare node_share(const config::Config& config, const placement::Placement& placement,
+                     const placement::Bucket& bucket, std::int64_t bytes);
 
 /// Bytes that a rank sends.
 struct Moved {
@@ -45,6 +76,8 @@ struct Moved {
     between += other.between;
     return *this;
   }
+  friend Moved operator+(Moved a, const Moved& b) { return a += b; }
+  friend Moved operator*(std::int64_t times, const Moved& one) { return {times * one.inside, times * one.between}; }
 };
 
 /// Node of a rank: rank / topology.ranks_per_node; 0 when that key is 0.
@@ -55,7 +88,7 @@ int node_ranks(const config::Config& config, int rank);
 /// One gather of a bucket over its group.
 Moved gather_traffic(const config::Config& config, const placement::Placement& placement,
                      const placement::Bucket& bucket, const TrafficChoices& choices);
-/// One gather of a bucket of which the ranks of each node still hold the whole between them.
+/// One gather of a bucket from what the ranks of the node keep of it, an even share each.
 Moved regather_in_node_traffic(const config::Config& config, const placement::Placement& placement,
                                const placement::Bucket& bucket, const TrafficChoices& choices);
 /// One reduction of a bucket's gradients.

@@ -126,6 +126,10 @@ double Costs::of(const Operation& operation) const {
       return fixed + compute(operation);
     case OperationKind::gather:
       return moved.all() == 0 ? 0 : fixed + link_ms(moved, bucket->group.size());
+    case OperationKind::reshard:
+      return fixed + device(2 * static_cast<double>(operation.bytes));
+    case OperationKind::regather:
+      return fixed + link_ms(moved, node_share(config_, placement_, *bucket, 0).members.size());
     case OperationKind::reduce: {
       if (moved.all() == 0) return 0;
       double parts = static_cast<double>(bucket->group.size()) + 1;  // read, and the sum written
@@ -161,6 +165,7 @@ Moved operation_traffic(const Operation& operation, const config::Config& config
   if (operation.bucket < 0) return {};
   const placement::Bucket& bucket = placement.buckets[operation.bucket];
   if (operation.kind == OperationKind::gather) return gather_traffic(config, placement, bucket, choices);
+  if (operation.kind == OperationKind::regather) return regather_in_node_traffic(config, placement, bucket, choices);
   if (operation.kind == OperationKind::reduce) return reduce_traffic(config, placement, bucket, choices);
   if (operation.kind == OperationKind::replica_reduce) return replica_traffic(config, placement, bucket);
   return {};

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/base/error.h"
+#include "common/plan/traffic.h"
 
 namespace ganymede::worker {
 namespace {
@@ -36,10 +37,21 @@ std::vector<int> expert_sharers(const placement::Placement& placement) {
   return {};
 }
 
+/// The ranks of this node that gather dense buckets from one another; none where no plan does.
+std::vector<int> dense_neighbours(const config::Config& config, const placement::Placement& placement) {
+  plan::TrafficChoices choices = plan::choices_of(config);
+  for (const placement::Bucket& bucket : placement.buckets) {
+    if (plan::resharded_in_node(config, bucket, choices)) {
+      return plan::node_share(config, placement, bucket, 0).members;
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
-Communicators::Communicators(const placement::Placement& placement, double timeout_seconds,
-                             const MakeCommunicator& make)
+Communicators::Communicators(const config::Config& config, const placement::Placement& placement,
+                             double timeout_seconds, const MakeCommunicator& make)
     : shard_group_(static_cast<std::size_t>(placement.shard_group)) {
   collectives::Group group;
   group.rank = placement.rank;
@@ -55,6 +67,9 @@ Communicators::Communicators(const placement::Placement& placement, double timeo
   if (shard_group_ > 1) {
     gather_ = form("gather", placement.replica, placement.shard_ranks);
     reduce_ = form("reduce", placement.replica, placement.shard_ranks);
+  }
+  if (std::vector<int> neighbours = dense_neighbours(config, placement); neighbours.size() > 1) {
+    node_gather_ = form("gather.node", neighbours.front(), neighbours);
   }
   if (placement.replicas > 1) replica_reduce_ = form("reduce.replicas", placement.shard_index, placement.replica_ranks);
   if (placement.sharded_state)
@@ -75,15 +90,15 @@ Communicator& Communicators::reduce(const placement::Bucket& bucket) {
 }
 
 void Communicators::abort() {
-  for (auto* one : {&control_, &gather_, &reduce_, &replica_gather_, &replica_reduce_, &expert_gather_, &expert_reduce_,
-                    &exchange_}) {
+  for (auto* one : {&control_, &gather_, &reduce_, &node_gather_, &replica_gather_, &replica_reduce_, &expert_gather_,
+                    &expert_reduce_, &exchange_}) {
     if (*one) (*one)->abort();
   }
 }
 
 TrafficLines Communicators::traffic() const {
   TrafficLines lines;
-  for (const auto* one : {&gather_, &expert_gather_, &replica_gather_}) add(lines, "gather", one->get());
+  for (const auto* one : {&gather_, &node_gather_, &expert_gather_, &replica_gather_}) add(lines, "gather", one->get());
   for (const auto* one : {&reduce_, &expert_reduce_}) add(lines, "reduce", one->get());
   add(lines, "replica_reduce", replica_reduce_.get());
   add(lines, "dispatch", exchange_.get());

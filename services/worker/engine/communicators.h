@@ -25,13 +25,17 @@ TrafficLines since(const TrafficLines& now, const TrafficLines& before);
 
 class Communicators {
  public:
-  /// Forms all groups that the placement needs, in the same order on every rank. Throws CollectiveError.
-  Communicators(const placement::Placement& placement, double timeout_seconds, const MakeCommunicator& make);
+  /// Forms all groups that the placement and the choices of the plan need, in the same order on every rank. Throws
+  /// CollectiveError.
+  Communicators(const config::Config& config, const placement::Placement& placement, double timeout_seconds,
+                const MakeCommunicator& make);
 
   collectives::Communicator& control() { return *control_; }
   /// For a bucket that is shared by several ranks.
   collectives::Communicator& gather(const placement::Bucket& bucket);
   collectives::Communicator& reduce(const placement::Bucket& bucket);
+  /// Of those of this node that share dense buckets, in their order; there must be several, and dense.reshard be node.
+  collectives::Communicator& gather_in_node() { return *node_gather_; }
   /// Of the replica group, by replica; there must be several, and for gathers each with its slice of the state.
   collectives::Communicator& replica_gather() { return *replica_gather_; }
   collectives::Communicator& replica_reduce() { return *replica_reduce_; }
@@ -49,6 +53,7 @@ class Communicators {
   std::size_t shard_group_;
   std::unique_ptr<collectives::Communicator> control_;                          // of the world
   std::unique_ptr<collectives::Communicator> gather_, reduce_;                  // of the shard group, if it is several
+  std::unique_ptr<collectives::Communicator> node_gather_;                      // of the shard group's ranks of a node
   std::unique_ptr<collectives::Communicator> replica_gather_, replica_reduce_;  // of the replica group
   std::unique_ptr<collectives::Communicator> expert_gather_, expert_reduce_;    // of expert buckets, if not all of it
   std::unique_ptr<collectives::Communicator> exchange_;

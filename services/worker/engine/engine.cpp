@@ -66,7 +66,7 @@ struct Engine::State {
         validate_plan(plan::build(config, placement, plan::PlanKind::validate)),
         pool(pool_of(context)),
         surroundings(context, config.launch.collective_timeout_seconds),
-        rotary(spec, config.data.seq_len),
+        rotary(spec, config.data.seq_len, config.rope_cache == config::RopeCache::per_layer),
         exchange(make_exchange(communicators.exchange(), surroundings)),
         bench{config,        placement,   spec,   map_cell(context), surroundings,
               communicators, pool.data(), rotary, *exchange,         {}},
@@ -164,6 +164,7 @@ StepResult Engine::train(std::uint64_t step) {
   result.measured_peak = report.peak_bytes;
   result.pool_bytes = state.pool.bytes();
   result.arena_bytes = state.train.plan.arena_bytes;
+  result.rotary_bytes = state.rotary.bytes();
   result.wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
   return result;
 }

@@ -18,6 +18,7 @@ struct StepResult {
   double exposed_communication_ms = 0;  // something was transferred and nothing was computed
   double imbalance = 0;                 // max over layers of (most tokens of an expert / mean); 0 without experts
   std::int64_t predicted_peak = 0, measured_peak = 0, pool_bytes = 0, arena_bytes = 0;  // bytes
+  std::int64_t rotary_bytes = 0;                                                        // tables of rotations
 };
 
 /// One thread calls it; `cancel` may come from any.

@@ -52,8 +52,7 @@ void ProtocolOperations::store_gradients(const Operation& operation) {
                      step_protocol::gradients_ready_word(bench_.pass.generation, bench_.pass.step));
 }
 
-/// Rule 6: this rank votes only when its own cell has committed the step before, and for the last step only when its
-/// snapshot can be ordered, on all ranks.
+/// Rule 6: this rank votes only when its own cell has committed the step before.
 void ProtocolOperations::wait_update() {
   const step_protocol::ControlBlock& block = *bench_.cell.control.block;
   const PassState& pass = bench_.pass;
@@ -63,7 +62,6 @@ void ProtocolOperations::wait_update() {
       WaitKind::update, block.chunks_done,
       [&](std::uint64_t done) { return step_protocol::committed_step(done, chunks) >= committed; },
       "the update of the step before");
-  if (!step_protocol::may_vote(pass.step, committed, false, pass.policy)) await_idle_snapshots();
 }
 
 namespace {
@@ -134,8 +132,10 @@ Vote ProtocolOperations::own_vote() {
   return vote;
 }
 
+/// For the last step a rank votes only when its snapshot can be ordered, on all ranks.
 void ProtocolOperations::vote() {
   PassState& pass = bench_.pass;
+  if (!step_protocol::may_vote(pass.step, pass.step - 1, false, pass.policy)) await_idle_snapshots();
   collectives::Communicator& control = bench_.communicators.control();
   Vote own = own_vote();
   pass.votes.resize(static_cast<std::size_t>(control.size()));

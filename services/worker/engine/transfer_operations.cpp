@@ -20,6 +20,8 @@ using plan::OperationKind;
 
 void TransferOperations::install(OperationTable& table) {
   table[OperationKind::gather] = [this](const Operation& o, int) { gather(o); };
+  table[OperationKind::reshard] = [this](const Operation& o, int) { reshard(o); };
+  table[OperationKind::regather] = [this](const Operation& o, int) { regather(o); };
   table[OperationKind::reduce] = [this](const Operation& o, int) { reduce(o); };
   table[OperationKind::replica_reduce] = [this](const Operation& o, int) { replica_reduce(o); };
   table[OperationKind::offload] = [this](const Operation& o, int) { copy_to_arena(o); };
@@ -54,6 +56,28 @@ void TransferOperations::gather(const Operation& operation) {
     }
   }
   if (encoded) decode(operation, form, whole);
+}
+
+plan::NodeShare TransferOperations::share_of(const Operation& operation) const {
+  auto bucket = static_cast<std::size_t>(operation.bucket);
+  return plan::node_share(bench_.config, bench_.placement, bench_.placement.buckets[bucket],
+                          bench_.cell.working_form.buckets[bucket].bytes());
+}
+
+void TransferOperations::reshard(const Operation& operation) {
+  plan::NodeShare share = share_of(operation);
+  const std::byte* whole = place(find_buffer(plan_, operation, BufferKind::parameters, operation.bucket, -1));
+  std::byte* kept = place(find_buffer(plan_, operation, BufferKind::node_share, operation.bucket, -1));
+  std::memcpy(kept, whole + share.begin(), share.bytes());
+}
+
+void TransferOperations::regather(const Operation& operation) {
+  plan::NodeShare share = share_of(operation);
+  const std::byte* kept = place(find_buffer(plan_, operation, BufferKind::node_share, operation.bucket, -1));
+  std::byte* whole = place(find_buffer(plan_, operation, BufferKind::parameters, operation.bucket, -1));
+  bench_.surroundings.wait(bench_.communicators.gather_in_node().all_gather(
+      {kept, share.bytes()}, {whole, share.cut.back()}, share.cut,
+      cargo(bench_.placement.buckets[operation.bucket], operation.wire.c_str())));
 }
 
 std::span<std::byte> TransferOperations::gather_range(const placement::Bucket& bucket, const wire::BucketForm& form,

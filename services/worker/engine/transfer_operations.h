@@ -1,11 +1,12 @@
 #pragma once
 
+#include "common/plan/traffic.h"
 #include "services/worker/engine/executor/executor.h"
 #include "services/worker/engine/workbench.h"
 
 namespace ganymede::worker {
 
-/// gather, reduce, offload and prefetch: what moves parameters, gradients and saved inputs.
+/// gather, reshard, reduce, offload and prefetch: what moves parameters, gradients and saved inputs.
 class TransferOperations {
  public:
   TransferOperations(Workbench& bench, const plan::StepPlan& plan) : bench_(bench), plan_(plan) {}
@@ -14,6 +15,10 @@ class TransferOperations {
  private:
   /// Waits for the working copy of the bucket, then brings it whole into its buffer, decoded where it is fp8.
   void gather(const plan::Operation& operation);
+  /// Keeps this rank's share of a gathered bucket, and brings the bucket together from the shares of the node.
+  void reshard(const plan::Operation& operation);
+  void regather(const plan::Operation& operation);
+  plan::NodeShare share_of(const plan::Operation& operation) const;
   /// A whole bucket from fp8 into the buffer of its parameters, in the compute type.
   void decode(const plan::Operation& operation, const wire::BucketForm& form, const std::byte* whole);
   /// With the state sharded over replicas: brings this rank's range together from its slices into its place in `whole`,

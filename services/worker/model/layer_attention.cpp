@@ -34,7 +34,7 @@ LayerAttention layer_attention(const LayerContext& context, const LayerTensors& 
                                const at::Tensor& normed, const KeptLayer& kept, bool again) {
   LayerAttention attention_of_layer;
   const auto shape = attention_of_layer.shape = shape_of(context);
-  const auto& table = context.rotary->table(layer_spec(context).rope_theta);
+  const auto& table = context.rotary->table(context.layer);
   const auto position = positions(row);
   auto& input = attention_of_layer.input;
   input.query = split_heads_rotated(project(normed, weights.q_proj), query_layout(shape), table, position, kept.query);
@@ -58,7 +58,7 @@ at::Tensor layer_attention_backward(const LayerContext& context, const LayerTens
                                     const LayerTensors& gradients, const Row& row, const LayerAttention& attention,
                                     const at::Tensor& normed, const at::Tensor& grad_output, bool accumulate) {
   const auto& shape = attention.shape;
-  const auto& table = context.rotary->table(layer_spec(context).rope_theta);
+  const auto& table = context.rotary->table(context.layer);
   const auto position = positions(row);
   const auto dtype = normed.scalar_type();
   weight_gradient(grad_output, attention.result.output, gradients.o_proj, accumulate);

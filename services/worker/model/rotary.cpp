@@ -1,5 +1,6 @@
 #include "services/worker/model/rotary.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "common/base/error.h"
@@ -59,19 +60,22 @@ void check_longest(const RotaryTables::Table& table, const std::vector<std::int6
 
 }  // namespace
 
-RotaryTables::RotaryTables(const model_spec::ModelSpec& spec, std::int64_t longest) {
+RotaryTables::RotaryTables(const model_spec::ModelSpec& spec, std::int64_t longest, bool one_a_layer) {
+  std::vector<double> thetas;  // of the tables
   for (const auto& layer : spec.layers) {
-    const auto same = [&](const auto& entry) { return entry.first == layer.rope_theta; };
-    if (std::any_of(tables_.begin(), tables_.end(), same)) continue;
-    tables_.emplace_back(layer.rope_theta, make_table(layer.rope_theta, longest, spec.rotary_dim / 2));
+    const auto found = std::find(thetas.begin(), thetas.end(), layer.rope_theta);
+    const bool there = !one_a_layer && found != thetas.end();
+    of_layer_.push_back(there ? static_cast<std::size_t>(found - thetas.begin()) : tables_.size());
+    if (there) continue;
+    thetas.push_back(layer.rope_theta);
+    tables_.push_back(make_table(layer.rope_theta, longest, spec.rotary_dim / 2));
   }
 }
 
-const RotaryTables::Table& RotaryTables::table(double theta) const {
-  for (const auto& [key, table] : tables_) {
-    if (key == theta) return table;
-  }
-  fail("no rotary table was made for theta {}; it is not one of the model's", theta);
+std::int64_t RotaryTables::bytes() const {
+  std::int64_t sum = 0;
+  for (const Table& table : tables_) sum += static_cast<std::int64_t>(table.cos.nbytes() + table.sin.nbytes());
+  return sum;
 }
 
 std::vector<std::int64_t> positions(const Row& row) {

@@ -40,17 +40,20 @@ struct Row {
   std::vector<std::int64_t> document_begin;  // first token of each document, then T
 };
 
-/// cos and sin of rotary angles, [longest, rotary_dim / 2] fp32, one table per theta, shared by all layers.
+/// cos and sin of rotary angles, [longest, rotary_dim / 2] fp32: one table per theta, shared by all layers that have
+/// it; or one per layer, with the same values.
 class RotaryTables {
  public:
-  RotaryTables(const model_spec::ModelSpec& spec, std::int64_t longest);
+  RotaryTables(const model_spec::ModelSpec& spec, std::int64_t longest, bool one_a_layer = false);
   struct Table {
     at::Tensor cos, sin;
   };
-  const Table& table(double theta) const;
+  const Table& table(int layer) const { return tables_[of_layer_.at(static_cast<std::size_t>(layer))]; }
+  std::int64_t bytes() const;  // of all tables
 
  private:
-  std::vector<std::pair<double, Table>> tables_;
+  std::vector<Table> tables_;
+  std::vector<std::size_t> of_layer_;
 };
 
 /// Exchange between the ranks of an expert group. With one rank everything stays.

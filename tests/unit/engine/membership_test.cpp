@@ -25,7 +25,7 @@ struct TwoRanks {
     for (int rank = 0; rank < 2; ++rank) {
       world.cell(rank).control().block->state_ready = 1;
       communicators[rank] = std::make_unique<Communicators>(
-          world.cell(rank).placement(), 20,
+          world.cell(rank).config(), world.cell(rank).placement(), 20,
           [&](const collectives::Group& group) { return make_thread_communicator(group, post); });
     }
   }

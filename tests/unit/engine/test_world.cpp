@@ -5,6 +5,10 @@
 #include <functional>
 #include <thread>
 
+#include "common/collectives/composed.h"
+#include "common/collectives/pairwise_link.h"
+#include "common/plan/traffic.h"
+
 namespace ganymede::worker {
 namespace {
 
@@ -27,6 +31,22 @@ void on_all(int ranks, const std::function<void(int)>& body) {
   }
 }
 
+/// By topology.ranks_per_node composed of what goes inside a node and between nodes, as in a run.
+std::unique_ptr<collectives::Communicator> make_communicator(const config::Config& config, collectives::Group group,
+                                                             const std::shared_ptr<ThreadPost>& post) {
+  for (int rank : group.ranks) group.nodes.push_back(plan::node_of(config, rank));
+  int node = plan::node_of(config, group.rank);
+  if (group.nodes.front() == group.nodes.back()) return make_thread_communicator(group, post);
+  collectives::Group inside = group;
+  inside.name += fmt::format(".node{}", node);
+  std::erase_if(inside.ranks, [&](int rank) { return plan::node_of(config, rank) != node; });
+  inside.nodes.clear();
+  collectives::Links links;
+  links.between = make_thread_communicator(group, post);
+  if (inside.ranks.size() > 1) links.inside = collectives::make_pairwise_link(make_thread_communicator(inside, post));
+  return collectives::make_composed(group, std::move(links));
+}
+
 }  // namespace
 
 double loss(const StepResult& result) {
@@ -40,8 +60,8 @@ TestWorld::TestWorld(const config::Config& config) {
     made.cell = std::make_unique<TestCell>(config, rank);
     made.cell->serve_validation();
     made.communicators = std::make_unique<Communicators>(
-        made.cell->placement(), 20,
-        [&](const collectives::Group& group) { return make_thread_communicator(group, post); });
+        config, made.cell->placement(), 20,
+        [&](const collectives::Group& group) { return make_communicator(config, group, post); });
     made.engine = std::make_unique<Engine>(*made.cell, *made.communicators, 1, 42);
     ranks_.push_back(std::move(made));
   }
@@ -61,6 +81,15 @@ std::vector<double> TestWorld::losses(int steps) {
   std::vector<double> found;
   for (int s = 1; s <= steps; ++s) found.push_back(loss(step(s)));
   return found;
+}
+
+plan::Moved TestWorld::moved(int rank, const std::string& operation) {
+  plan::Moved sum;
+  for (const TrafficLine& line : ranks_.at(rank).communicators->traffic()) {
+    if (line.operation != operation) continue;
+    sum += {static_cast<std::int64_t>(line.inside), static_cast<std::int64_t>(line.between)};
+  }
+  return sum;
 }
 
 double TestWorld::validate(std::uint64_t number) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/plan/traffic.h"
 #include "services/worker/engine/engine.h"
 #include "tests/unit/engine/test_cell.h"
 #include "tests/unit/engine/thread_communicator.h"
@@ -20,6 +21,8 @@ class TestWorld {
   StepResult step(std::uint64_t number);
   std::vector<double> losses(int steps);
   double validate(std::uint64_t step);
+  /// What a rank has sent so far by an operation.
+  plan::Moved moved(int rank, const std::string& operation);
   /// All parameters whole, put together from the shards.
   std::map<std::string, std::vector<float>> parameters();
   std::map<std::string, std::vector<float>> gradients();

@@ -64,8 +64,8 @@ class ThreadCommunicator : public collectives::PairwiseCommunicator {
 
 }  // namespace
 
-std::unique_ptr<collectives::Communicator> make_thread_communicator(const collectives::Group& group,
-                                                                    std::shared_ptr<ThreadPost> post) {
+std::unique_ptr<collectives::PairwiseCommunicator> make_thread_communicator(const collectives::Group& group,
+                                                                            std::shared_ptr<ThreadPost> post) {
   return std::make_unique<ThreadCommunicator>(group, std::move(post));
 }
 

@@ -28,7 +28,7 @@ class ThreadPost {
   bool closed_ = false;
 };
 
-std::unique_ptr<collectives::Communicator> make_thread_communicator(const collectives::Group& group,
-                                                                    std::shared_ptr<ThreadPost> post);
+std::unique_ptr<collectives::PairwiseCommunicator> make_thread_communicator(const collectives::Group& group,
+                                                                            std::shared_ptr<ThreadPost> post);
 
 }  // namespace ganymede::worker

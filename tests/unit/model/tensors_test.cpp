@@ -73,18 +73,30 @@ TEST(Rotary, PositionsStartAgainWithEachDocument) {
 TEST(Rotary, OneTableForEachThetaWithTheAnglesOfItsPositions) {
   const auto spec = model_spec::build(small_model());
   const RotaryTables tables(spec, 50);
-  const auto& table = tables.table(1e4);
+  const auto& table = tables.table(1);  // sliding: theta 1e4
   EXPECT_EQ(table.cos.sizes(), (at::IntArrayRef{50, spec.rotary_dim / 2}));
   const double angle = 49 * std::pow(1e4, -2.0 / spec.rotary_dim);
   EXPECT_NEAR(table.cos[49][1].item<double>(), std::cos(angle), 1e-6);
   EXPECT_NEAR(table.sin[49][1].item<double>(), std::sin(angle), 1e-6);
-  EXPECT_THROW(tables.table(123), Error);
+  EXPECT_THROW(tables.table(static_cast<int>(spec.layers.size())), std::out_of_range);
+}
+
+TEST(Rotary, OneTableALayerHasTheSameValuesInMoreMemory) {
+  auto model = small_model();
+  model.layers = 5;
+  const auto spec = model_spec::build(model);
+  const RotaryTables shared(spec, 50), own(spec, 50, true);
+  EXPECT_EQ(&shared.table(1), &shared.table(2));
+  EXPECT_NE(&own.table(1), &own.table(2));
+  for (int layer = 0; layer < 5; ++layer) EXPECT_TRUE(at::equal(shared.table(layer).cos, own.table(layer).cos));
+  EXPECT_EQ(shared.bytes(), 2 * 2 * 50 * (spec.rotary_dim / 2) * 4) << "two thetas, cos and sin";
+  EXPECT_EQ(own.bytes(), 5 * 2 * 50 * (spec.rotary_dim / 2) * 4);
 }
 
 TEST(Rotary, DocumentLongerThanTheTablesIsRefused) {
   const auto spec = model_spec::build(small_model());
   const RotaryTables tables(spec, 4);
-  EXPECT_THROW(split_heads_rotated(at::zeros({5, 24}), {1, 1, 24}, tables.table(1e4), {0, 1, 2, 3, 4}), Error);
+  EXPECT_THROW(split_heads_rotated(at::zeros({5, 24}), {1, 1, 24}, tables.table(0), {0, 1, 2, 3, 4}), Error);
 }
 
 }  // namespace

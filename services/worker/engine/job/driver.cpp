@@ -105,7 +105,7 @@ void Driver::attempt(std::uint64_t generation, AttemptEnd& end) {
   double timeout = config_.launch.collective_timeout_seconds;
   context_.at(in_words, 0, "forming communicators");
   CommunicatorFactory factory(context_, generation);
-  Communicators communicators(context_.placement(), std::min(timeout, formation_seconds),
+  Communicators communicators(config_, context_.placement(), std::min(timeout, formation_seconds),
                               [&factory](const collectives::Group& group) { return factory.make(group); });
   Unguard unguard_communicators{end};
   end.guard(&communicators, nullptr);
