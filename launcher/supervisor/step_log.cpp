@@ -151,6 +151,7 @@ void StepLog::write(const fbs::StepReport& report, const StepSurroundings& aroun
       .set("lanes", named(*report.lanes()))
       .set("waits", named(*report.waits()))
       .set("imbalance", report.imbalance())
+      .set("exposed_communication_ms", report.exposed_communication_ms())
       .set("memory", memory)
       .set("bytes_moved", named(*report.bytes_moved()))
       .set("traffic", traffic(*report.traffic()))

@@ -20,22 +20,25 @@ constexpr int steps = 6;
 struct World {
   int ranks = 4, expert_group = 1, replicas = 1, ranks_per_node = 0;
   std::string backend = "auto", dense = "fp32_all_to_all", experts = "fp32_all_to_all", gather = "fp32";
+  std::vector<std::string> choices = {};  // of the plan
 };
 
 std::vector<std::string> settings(const World& world) {
-  return {fmt::format("parallel.ranks={}", world.ranks),
-          fmt::format("parallel.expert_group={}", world.expert_group),
-          fmt::format("parallel.replicas={}", world.replicas),
-          fmt::format("topology.ranks_per_node={}", world.ranks_per_node),
-          fmt::format("collectives.backend={}", world.backend),
-          fmt::format("wire.dense_gradients={}", world.dense),
-          fmt::format("wire.expert_gradients={}", world.experts),
-          fmt::format("wire.expert_gather={}", world.gather),
-          "data.rows_per_step=12",
-          fmt::format("run.steps={}", steps),
-          "checkpoint.every_steps=0",
-          "compute.threads=1",
-          "validation.every_steps=0"};
+  std::vector<std::string> all = {fmt::format("parallel.ranks={}", world.ranks),
+                                  fmt::format("parallel.expert_group={}", world.expert_group),
+                                  fmt::format("parallel.replicas={}", world.replicas),
+                                  fmt::format("topology.ranks_per_node={}", world.ranks_per_node),
+                                  fmt::format("collectives.backend={}", world.backend),
+                                  fmt::format("wire.dense_gradients={}", world.dense),
+                                  fmt::format("wire.expert_gradients={}", world.experts),
+                                  fmt::format("wire.expert_gather={}", world.gather),
+                                  "data.rows_per_step=12",
+                                  fmt::format("run.steps={}", steps),
+                                  "checkpoint.every_steps=0",
+                                  "compute.threads=1",
+                                  "validation.every_steps=0"};
+  all.insert(all.end(), world.choices.begin(), world.choices.end());
+  return all;
 }
 
 std::unique_ptr<TrainingRun> trained(const World& world) {
@@ -61,6 +64,19 @@ TEST(Transports, SumsInRankOrderDoNotDependOnNodes) {
   expect_same_bits({.dense = "bf16_all_to_all", .experts = "bf16_all_to_all"},
                    {.ranks_per_node = 2, .dense = "bf16_all_to_all", .experts = "bf16_all_to_all"});
   expect_same_bits({.ranks = 3, .ranks_per_node = 0}, {.ranks = 3, .ranks_per_node = 2});
+}
+
+TEST(Transports, ChoicesThatMoveDataAndTimeChangeNoBit) {
+  std::vector<std::string> moved = {"dense.reshard=node", "micro_batch.rows=2", "stream_update=false",
+                                    "norm_in_backward=false", "offload.fraction=0.5"};
+  std::vector<std::string> held = {"keep_gathered=true", "gather_on_compute_lane=true",
+                                   "reduce_into_compute_pool=false", "rope_cache=per_layer"};
+  auto plain = trained({.ranks_per_node = 2});
+  for (const auto& choices : {moved, held}) {
+    auto other = trained({.ranks_per_node = 2, .choices = choices});
+    EXPECT_EQ(other->losses(), plain->losses()) << choices.front();
+    EXPECT_EQ(other->state_hash(), plain->state_hash()) << choices.front();
+  }
 }
 
 TEST(Transports, OnOneNodeReduceScatterIsTheSumInRankOrder) {
@@ -103,18 +119,24 @@ TEST_P(Counters, HaveTheBytesOfTheClosedForm) {
     EXPECT_EQ(counted[what].between, moved.between) << what.first << " " << what.second;
   }
   EXPECT_EQ(counted.size(), expected.size());
+  EXPECT_EQ(last["memory"]["device_measured_peak"], last["memory"]["device_predicted_peak"]);
+  EXPECT_GE(last["exposed_communication_ms"].get<double>(), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Worlds, Counters,
-                         testing::Values(World{.ranks = 2}, World{.ranks = 4, .expert_group = 2},
-                                         World{.ranks = 4, .ranks_per_node = 2}, World{.ranks = 3, .ranks_per_node = 2},
-                                         World{.ranks = 4, .replicas = 2, .ranks_per_node = 2},
-                                         World{.ranks = 4,
-                                               .expert_group = 2,
-                                               .ranks_per_node = 2,
-                                               .dense = "fp32_reduce_scatter",
-                                               .experts = "bf16_all_to_all",
-                                               .gather = "fp8"}));
+INSTANTIATE_TEST_SUITE_P(
+    Worlds, Counters,
+    testing::Values(World{.ranks = 2}, World{.ranks = 4, .expert_group = 2},
+                    World{.ranks_per_node = 2,
+                          .choices = {"dense.reshard=node", "micro_batch.rows=1", "reuse_embedding=false"}},
+                    World{.ranks_per_node = 2, .choices = {"keep_gathered=true", "micro_batch.rows=2"}},
+                    World{.ranks = 4, .ranks_per_node = 2}, World{.ranks = 3, .ranks_per_node = 2},
+                    World{.ranks = 4, .replicas = 2, .ranks_per_node = 2},
+                    World{.ranks = 4,
+                          .expert_group = 2,
+                          .ranks_per_node = 2,
+                          .dense = "fp32_reduce_scatter",
+                          .experts = "bf16_all_to_all",
+                          .gather = "fp8"}));
 
 }  // namespace
 }  // namespace ganymede::test

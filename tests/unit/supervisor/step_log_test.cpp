@@ -40,6 +40,7 @@ msg::Message message(const Report& report) {
     body.add_step_ms(100);
     body.add_skipped(report.skipped);
     body.add_imbalance(1.5);
+    body.add_exposed_communication_ms(12.5);
     body.add_lanes(lanes);
     body.add_waits(waits);
     body.add_bytes_moved(bytes);
@@ -79,6 +80,7 @@ TEST_F(StepLogTest, WritesEveryKeyThatScriptsReadFor) {
   EXPECT_EQ(line["tokens_per_second"].get<double>(), 5120);
   EXPECT_EQ(line["lanes"]["compute"], 7.5);
   EXPECT_EQ(line["waits"]["data"], 0.5);
+  EXPECT_EQ(line["exposed_communication_ms"], 12.5);
   EXPECT_EQ(line["bytes_moved"]["all_gather"], 1e6);
   nlohmann::json traffic = {{"bucket", "experts"}, {"operation", "gather"}, {"wire", "fp8"}};
   traffic["bytes_inside_node"] = 1000;

@@ -74,7 +74,8 @@ auto traffic_of(flatbuffers::FlatBufferBuilder& builder, const TrafficLines& lin
 Pairs memory(const StepResult& result) {
   return {{"rss", static_cast<double>(os::resident_bytes())},
           {"pool", static_cast<double>(result.pool_bytes)},
-          {"arena", static_cast<double>(result.arena_bytes)}};
+          {"arena", static_cast<double>(result.arena_bytes)},
+          {"rotary_tables", static_cast<double>(result.rotary_bytes)}};
 }
 
 }  // namespace
@@ -98,6 +99,7 @@ msg::Message::BodyOffset step_report(flatbuffers::FlatBufferBuilder& builder, co
   report.add_skipped(record.apply == 0);
   report.add_stop(record.stop_after != 0);
   report.add_imbalance(result.imbalance);
+  report.add_exposed_communication_ms(result.exposed_communication_ms);
   report.add_lanes(lanes);
   report.add_waits(waits);
   report.add_bytes_moved(moved);
