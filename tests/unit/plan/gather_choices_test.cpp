@@ -22,9 +22,7 @@ TEST(MicroBatches, GatherForEachAndReduceOnce) {
   int buckets = 2;  // dense and experts
   EXPECT_EQ(gathers[-1], 3) << "for the forward of each";
   EXPECT_EQ(gathers[0], 4) << "for the first forward and each backward; the next forward finds it there";
-  the others find it there ";
-      EXPECT_EQ(gathers[1], buckets * 3 * 2)
-      << "for each pass";
+  EXPECT_EQ(gathers[1], buckets * 3 * 2) << "for each pass";
   EXPECT_EQ(gathers[3], buckets * 3) << "the last layer stays from forward to backward";
   EXPECT_EQ(gathers[4], 3);
 }
