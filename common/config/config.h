@@ -18,6 +18,7 @@ enum class GradientWire : std::uint8_t { fp32_reduce_scatter, fp32_all_to_all, b
 enum class CollectiveBackend { automatic, shm, gloo };
 enum class Reshard : std::uint8_t { world, node };
 enum class RopeCache { shared, per_layer };
+enum class MicroBatchReduce { step, each };
 
 struct Run {
   std::string name = "run";
@@ -121,7 +122,8 @@ struct Dense {
 };
 
 struct MicroBatch {
-  int rows = 0;  // rows of a rank that one gather serves; 0: all of a step
+  int rows = 0;                                      // rows of a rank that one gather serves; 0: all of a step
+  MicroBatchReduce reduce = MicroBatchReduce::step;  // when gradients are summed over ranks
 };
 
 struct Collectives {

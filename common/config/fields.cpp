@@ -148,6 +148,8 @@ std::vector<Field> compute_fields(Config& c) {
        "who has a dense bucket for its next gather in a step: the world, or each node, a share a rank"},
       {"micro_batch.rows", &c.micro_batch.rows, from(0, 1 << 24),
        "rows of a rank from forward to backward that one gather serves; 0: all of a step"},
+      {"micro_batch.reduce", choice(c.micro_batch.reduce, {"step", "each"}), any,
+       "gradients are summed over ranks once a step; or of each micro-batch, so that none stays whole in memory"},
       {"collectives.backend", choice(c.collectives.backend, {"auto", "shm", "gloo"}), any,
        "auto: shared memory inside a node, gloo between nodes"},
   };

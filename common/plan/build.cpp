@@ -38,6 +38,11 @@ struct Step {
 
  private:
   int begin(PlanKind kind);
+  /// Gives back what transfers have used up, and a layer's parameters if they are not needed at once.
+  void done(int layer, bool with_parameters) {
+    if (with_parameters) return parameters.release(layer);
+    builder.release(layer);
+  }
 };
 
 /// The batch, and, unless updates and forward overlap, all updates of the step before.
@@ -66,9 +71,9 @@ void Step::forward() {
   parameters.end_of_pass();
 }
 
-/// Backward from head to embedding. In the last of a step, a bucket's reduction is listed before the backward of the
-/// next layer and gives its buffers back behind it, so that it runs beside it. In the others the first layer stays for
-/// the forward that follows.
+/// Backward from head to embedding. A bucket's reduction (in the last backward of a step, or in each) is listed before
+/// the backward of the next layer and gives its buffers back behind it, so that it runs beside it. In all but the last
+/// the first layer stays for the forward that follows.
 void Step::backward(bool last) {
   bool ahead = parameters.ahead(), embedding = !builder.config.reuse_embedding;
   passes.prefetch(layers - 1);
@@ -78,15 +83,15 @@ void Step::backward(bool last) {
     if (!ahead) parameters.gather(l);
     if (ahead && (l > 0 || embedding || !last)) parameters.gather(l - 1);
     passes.prefetch(l - 1);
-    if (last) gradients.reduce(l + 1);
+    gradients.reduce(l + 1, last);
     passes.backward(l);
-    if (last || l > 0) parameters.release(l);
+    done(l, last || l > 0);
   }
-  if (last) gradients.reduce(0);
+  gradients.reduce(0, last);
   if (!ahead && embedding) parameters.gather(-1);
   passes.embed_backward(embedding);
-  if (last) gradients.reduce(-1);
-  if (last) parameters.release(-1);
+  gradients.reduce(-1, last);
+  done(-1, last);
   parameters.end_of_pass();
 }
 

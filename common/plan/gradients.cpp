@@ -22,8 +22,16 @@ void Gradients::write(Operation& operation, int layer) {
   }
 }
 
+/// Memory for the sum of a micro-batch that is not the first.
+void Gradients::take_sum(Operation& operation, std::int64_t elements) {
+  const std::string& name = builder_.placement.buckets[operation.bucket].name;
+  live_[operation.bucket].sum =
+      builder_.new_buffer(BufferKind::sum, "sum " + name, elements * 4, operation.bucket, operation.layer, -1);
+  operation.takes.push_back(live_[operation.bucket].sum);
+}
+
 /// Each replica sums its slice of the range, and the sums go back to all that hold it.
-int Gradients::replica_reduce(int b, int layer) {
+int Gradients::replica_reduce(int b, int layer, bool into_buffer) {
   const placement::Placement& placement = builder_.placement;
   const placement::Bucket& bucket = placement.buckets[b];
   std::int64_t own = bucket.slice[placement.replica + 1] - bucket.slice[placement.replica];
@@ -35,11 +43,12 @@ int Gradients::replica_reduce(int b, int layer) {
   operation.takes.push_back(exchange);
   builder_.give_back_later(exchange);
   if (placement.sharded_state) operation.uses.push_back(live_[b].buffer);
+  if (into_buffer) take_sum(operation, own);
   return builder_.add(std::move(operation));
 }
 
 /// The sum over the bucket's ranks. When replicas hold slices, it stays in the gradients' buffer for their sum.
-int Gradients::reduce_bucket(int b, int layer) {
+int Gradients::reduce_shards(int b, int layer, bool into_buffer) {
   const placement::Bucket& bucket = builder_.placement.buckets[b];
   Operation operation{.kind = OperationKind::reduce, .lane = Lane::reduce, .bucket = b, .layer = layer};
   operation.after.push_back(live_[b].written);
@@ -57,8 +66,29 @@ int Gradients::reduce_bucket(int b, int layer) {
     operation.uses.push_back(live_[b].buffer);
     builder_.give_back_later(live_[b].buffer);
   }
-  int reduced = builder_.add(std::move(operation));
-  return builder_.placement.replicas > 1 ? replica_reduce(b, layer) : reduced;
+  if (into_buffer) take_sum(operation, bucket.range_elements());
+  return builder_.add(std::move(operation));
+}
+
+int Gradients::accumulate(int b, int layer) {
+  Operation operation{.kind = OperationKind::accumulate, .lane = Lane::reduce, .bucket = b, .layer = layer};
+  operation.bytes = builder_.placement.buckets[b].shard_elements() * 4;
+  operation.uses.push_back(live_[b].sum);
+  builder_.give_back_later(live_[b].sum);
+  return builder_.add(std::move(operation));
+}
+
+/// What this rank holds of the sum lies in its segment: of the first micro-batch at once, of the others it is added.
+/// With slices of replicas that is their sum; else they sum what was added up, once a step.
+int Gradients::reduce_bucket(int b, int layer, bool last) {
+  const placement::Placement& placement = builder_.placement;
+  if (in_place(placement.buckets[b]) && !last) return -1;  // rows are added up in place
+  bool add = live_[b].sums++ > 0, slices = placement.sharded_state;
+  int done = reduce_shards(b, layer, add && !slices);
+  if (slices) done = replica_reduce(b, layer, add);
+  if (add) done = accumulate(b, layer);
+  if (placement.replicas > 1 && !slices && last) done = replica_reduce(b, layer, false);
+  return done;
 }
 
 void Gradients::count_in_norm(int b, int layer, int reduced) {
@@ -67,9 +97,12 @@ void Gradients::count_in_norm(int b, int layer, int reduced) {
   norms_.push_back(builder_.add(std::move(norm)));
 }
 
-void Gradients::reduce(int layer) {
+void Gradients::reduce(int layer, bool last) {
+  if (!last && !builder_.choices.reduce_each) return;
   for (int b : builder_.buckets_of(layer)) {
-    int reduced = reduce_bucket(b, layer);
+    int reduced = reduce_bucket(b, layer, last);
+    live_[b] = {.sums = live_[b].sums};
+    if (!last) continue;
     Operation store{.kind = OperationKind::store_gradients, .lane = Lane::host, .bucket = b, .layer = layer};
     store.after.push_back(reduced);
     builder_.add(std::move(store));

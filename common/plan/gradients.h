@@ -6,7 +6,8 @@
 
 namespace ganymede::plan {
 
-/// Gradients while a plan grows: written row by row, and summed over ranks once a step. A bucket that the rank holds
+/// Gradients while a plan grows: written row by row, and summed over ranks once a step, or once a micro-batch and added
+/// up where this rank holds its part. A bucket that the rank holds
 /// whole has them in the segment `gradients`, without a buffer.
 class Gradients {
  public:
@@ -15,8 +16,9 @@ class Gradients {
   /// Lets the operation, the next that is added, write the gradients of a layer's buckets, taking their buffers on
   /// first use.
   void write(Operation& operation, int layer);
-  /// The sum of each of a layer's buckets, and what becomes of it: stored, and counted in the norm.
-  void reduce(int layer);
+  /// The sum of each of a layer's buckets, and, with the last micro-batch of the step, what becomes of it: stored, and
+  /// counted in the norm.
+  void reduce(int layer, bool last);
   /// Every bucket was reduced. Returns what the vote waits for.
   std::vector<int> end();
 
@@ -24,10 +26,15 @@ class Gradients {
   struct Live {
     int buffer = -1;   // -1 when in place or none yet
     int written = -1;  // last operation that wrote
+    int sum = -1;      // buffer of the sum of this micro-batch; -1 where it is the first
+    int sums = 0;      // of micro-batches so far
   };
-  /// The last operation of a bucket's sum.
-  int reduce_bucket(int bucket, int layer);
-  int replica_reduce(int bucket, int layer);
+  /// The sum over ranks; -1 where there is nothing to do. The last operation of it.
+  int reduce_bucket(int bucket, int layer, bool last);
+  int reduce_shards(int bucket, int layer, bool into_buffer);
+  int replica_reduce(int bucket, int layer, bool into_buffer);
+  int accumulate(int bucket, int layer);
+  void take_sum(Operation& operation, std::int64_t elements);
   void count_in_norm(int bucket, int layer, int reduced);
 
   Builder& builder_;

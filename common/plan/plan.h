@@ -28,6 +28,7 @@ enum class OperationKind : std::uint8_t {
   recompute,
   backward,
   reduce,
+  accumulate,  // adds the sum of a micro-batch to that of those before it
   replica_reduce,
   store_gradients,
   accumulate_norm,
@@ -48,8 +49,9 @@ enum class BufferKind : std::uint8_t {
   exchange,
   scratch,
   node_share,  // of a bucket that is gathered again inside the node
+  sum,         // of a micro-batch's gradients over ranks: what this rank holds of it
 };
-constexpr int buffer_kinds = 9;
+constexpr int buffer_kinds = 10;
 const char* name(BufferKind kind);
 
 /// A buffer of the worker's owned pool. Its place is fixed when the plan is built, so the peak is known before a

@@ -57,6 +57,7 @@ TrafficChoices choices_of(const config::Config& config) {
   choices.dense_reshard = config.dense.reshard;
   choices.reuse_embedding = config.reuse_embedding;
   choices.keep_gathered = config.keep_gathered;
+  choices.reduce_each = config.micro_batch.reduce == config::MicroBatchReduce::each;
   choices.micro_batches = micro_batches(config, config.data.rows_per_step / config.parallel.ranks);
   return choices;
 }
@@ -131,6 +132,7 @@ Moved replica_traffic(const config::Config& config, const placement::Placement& 
 std::vector<TrafficLine> step_traffic(const config::Config& config, const placement::Placement& placement,
                                       const TrafficChoices& choices) {
   std::vector<TrafficLine> lines;
+  std::int64_t sums = choices.reduce_each ? choices.micro_batches : 1;
   for (const placement::Bucket& bucket : placement.buckets) {
     const char* wire = wire::name(gather_wire(bucket, choices));
     GatherCount count = gathers_of(config, bucket, choices);
@@ -140,9 +142,10 @@ std::vector<TrafficLine> step_traffic(const config::Config& config, const placem
     add(lines, bucket.kind, "gather, forward", wire, first + (count.forward - 1) * again);
     add(lines, bucket.kind, "gather, backward", wire, count.backward * again);
     add(lines, bucket.kind, "reduce", name(gradient_exchange(bucket, choices)),
-        reduce_traffic(config, placement, bucket, choices));
+        sums * reduce_traffic(config, placement, bucket, choices));
     if (placement.replicas == 1) continue;
-    add(lines, bucket.kind, "replica_reduce", "fp32", replica_traffic(config, placement, bucket));
+    std::int64_t times = placement.sharded_state && !in_place(bucket) ? sums : 1;
+    add(lines, bucket.kind, "replica_reduce", "fp32", times * replica_traffic(config, placement, bucket));
   }
   return lines;
 }

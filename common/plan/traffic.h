@@ -30,6 +30,7 @@ struct TrafficChoices {
                                 // micro-batches, the first layer, whose forward follows its backward)
   bool keep_gathered = false;   // nothing is gathered again
   int micro_batches = 1;        // passes through the model in a step
+  bool reduce_each = false;     // gradients of each of them are summed over ranks; else those of the step
 };
 
 /// How gradients of a kind of bucket are summed.

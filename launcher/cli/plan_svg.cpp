@@ -26,7 +26,7 @@ constexpr std::array<const char*, plan::lane_count> lane_meanings = {"the model,
 
 constexpr std::array<const char*, plan::operation_kinds> colours = {
     "#9aa0a6", "#4e79a7", "#6b9bd1", "#a0cbe8", "#bab0ac", "#59a14f", "#b07aa1", "#d4a6c8", "#f1ce63",
-    "#e15759", "#f28e2b", "#ffbe7d", "#8cd17d", "#499894", "#79706e", "#d37295", "#86bcb6"};
+    "#e15759", "#f28e2b", "#ffd8a8", "#ffbe7d", "#8cd17d", "#499894", "#79706e", "#d37295", "#86bcb6"};
 
 std::string escaped(const std::string& text) {
   std::string out;

@@ -135,6 +135,8 @@ double Costs::of(const Operation& operation) const {
       double parts = static_cast<double>(bucket->group.size()) + 1;  // read, and the sum written
       return fixed + link_ms(moved, bucket->group.size()) + device(shard * parts);
     }
+    case OperationKind::accumulate:
+      return fixed + device(3 * static_cast<double>(operation.bytes));
     case OperationKind::replica_reduce:
       return fixed + link_ms(moved, static_cast<std::size_t>(placement_.replicas)) + device(2 * shard);
     case OperationKind::store_gradients:

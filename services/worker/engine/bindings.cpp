@@ -132,11 +132,12 @@ model::KeptLayer Bindings::kept(int buffer) const {
   return kept;
 }
 
-void Bindings::clear_gaps(const plan::Operation& operation) const {
+void Bindings::clear_gradients(const plan::Operation& operation) const {
   for (int b : operation.takes) {
     const plan::Buffer& buffer = plan_.buffers[b];
     if (buffer.kind != plan::BufferKind::gradients) continue;
     auto* values = reinterpret_cast<float*>(bench_.pool + buffer.offset);
+    if (operation.row > 0) std::fill_n(values, bench_.placement.buckets[buffer.bucket].elements, 0.0f);
     for (const Gap& gap : gaps_[buffer.bucket]) std::fill_n(values + gap.first, gap.count, 0.0f);
   }
 }

@@ -35,8 +35,9 @@ class Bindings {
   model::KeptLayer kept(int buffer) const;
 
   /// Zeroes what no gradient is written to in the gradient buffers that the operation takes: gaps between parameters
-  /// and selection biases. Else old bytes of the pool would travel with them.
-  void clear_gaps(const plan::Operation& operation) const;
+  /// and selection biases. Else old bytes of the pool would travel with them. Where it is not the first row, gradients
+  /// are added, so all is zeroed.
+  void clear_gradients(const plan::Operation& operation) const;
 
  private:
   struct Place {

@@ -75,7 +75,7 @@ void ComputeOperations::recompute(const Operation& operation, int index) {
 }
 
 void ComputeOperations::backward(const Operation& operation, int index) {
-  bindings_.clear_gaps(operation);
+  bindings_.clear_gradients(operation);
   if (operation.layer < 0) return backward_embed(operation);
   if (operation.layer == layers_) return backward_head(operation);
   backward_layer(operation, index);

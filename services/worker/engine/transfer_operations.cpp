@@ -23,6 +23,7 @@ void TransferOperations::install(OperationTable& table) {
   table[OperationKind::reshard] = [this](const Operation& o, int) { reshard(o); };
   table[OperationKind::regather] = [this](const Operation& o, int) { regather(o); };
   table[OperationKind::reduce] = [this](const Operation& o, int) { reduce(o); };
+  table[OperationKind::accumulate] = [this](const Operation& o, int) { accumulate(o); };
   table[OperationKind::replica_reduce] = [this](const Operation& o, int) { replica_reduce(o); };
   table[OperationKind::offload] = [this](const Operation& o, int) { copy_to_arena(o); };
   table[OperationKind::prefetch] = [this](const Operation& o, int) { copy_from_arena(o); };
@@ -143,9 +144,7 @@ void TransferOperations::reduce(const Operation& operation) {
 std::span<float> TransferOperations::range_gradients(const Operation& operation) {
   const placement::Bucket& bucket = bench_.placement.buckets[operation.bucket];
   auto elements = static_cast<std::size_t>(bucket.range_elements());
-  if (!bench_.placement.sharded_state) {
-    return bench_.cell.gradients.subspan(static_cast<std::size_t>(bucket.shard_offset), elements);
-  }
+  if (!bench_.placement.sharded_state) return held_sum(operation, elements);
   std::byte* whole = place(find_buffer(plan_, operation, BufferKind::gradients, operation.bucket, -1));
   return {reinterpret_cast<float*>(whole) + bucket.range_begin(), elements};
 }
@@ -166,12 +165,26 @@ void TransferOperations::replica_reduce(const Operation& operation) {
   bench_.surroundings.wait(
       replicas.all_to_all(std::as_bytes(range), slices, {received, parts.back()}, parts, cargo(bucket, "fp32")));
   bool sharded = bench_.placement.sharded_state;
-  std::span<float> sum = sharded ? bench_.cell.gradients.subspan(static_cast<std::size_t>(bucket.shard_offset), count)
-                                 : range.subspan(first, count);
+  std::span<float> sum = sharded ? held_sum(operation, count) : range.subspan(first, count);
   sum_in_order({reinterpret_cast<const float*>(received), count * static_cast<std::size_t>(replicas.size())}, sum);
   if (sharded) return;
   bench_.surroundings.wait(
       replicas.all_gather(std::as_bytes(sum), std::as_writable_bytes(range), slices, cargo(bucket, "fp32")));
+}
+
+std::span<float> TransferOperations::held_sum(const Operation& operation, std::size_t elements) const {
+  int buffer = find_buffer(plan_, operation, BufferKind::sum, operation.bucket, -1);
+  if (buffer >= 0) return {reinterpret_cast<float*>(place(buffer)), elements};
+  const placement::Bucket& bucket = bench_.placement.buckets[operation.bucket];
+  return bench_.cell.gradients.subspan(static_cast<std::size_t>(bucket.shard_offset), elements);
+}
+
+void TransferOperations::accumulate(const Operation& operation) {
+  const placement::Bucket& bucket = bench_.placement.buckets[operation.bucket];
+  auto elements = static_cast<std::size_t>(bucket.shard_elements());
+  std::span<const float> sum = held_sum(operation, elements);
+  float* all = bench_.cell.gradients.data() + bucket.shard_offset;
+  for (std::size_t i = 0; i < elements; ++i) all[i] += sum[i];
 }
 
 void TransferOperations::copy_to_arena(const Operation& operation) {

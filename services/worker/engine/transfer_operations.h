@@ -32,6 +32,11 @@ class TransferOperations {
   /// Sum over the bucket's ranks of this rank's range, in rank order, into the segment `gradients`; when replicas hold
   /// slices, into the range's place in the bucket's buffer.
   void reduce(const plan::Operation& operation);
+  /// Adds the sum of a micro-batch to that of those before it, in the segment `gradients`.
+  void accumulate(const plan::Operation& operation);
+  /// Where a sum of so many elements goes that this rank holds: the segment `gradients`, or the buffer from which it is
+  /// added to what is there.
+  std::span<float> held_sum(const plan::Operation& operation, std::size_t elements) const;
   void copy_to_arena(const plan::Operation& operation);
   void copy_from_arena(const plan::Operation& operation);
   std::byte* place(int buffer) const;

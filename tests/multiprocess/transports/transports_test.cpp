@@ -123,20 +123,21 @@ TEST_P(Counters, HaveTheBytesOfTheClosedForm) {
   EXPECT_GE(last["exposed_communication_ms"].get<double>(), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Worlds, Counters,
-    testing::Values(World{.ranks = 2}, World{.ranks = 4, .expert_group = 2},
-                    World{.ranks_per_node = 2,
-                          .choices = {"dense.reshard=node", "micro_batch.rows=1", "reuse_embedding=false"}},
-                    World{.ranks_per_node = 2, .choices = {"keep_gathered=true", "micro_batch.rows=2"}},
-                    World{.ranks = 4, .ranks_per_node = 2}, World{.ranks = 3, .ranks_per_node = 2},
-                    World{.ranks = 4, .replicas = 2, .ranks_per_node = 2},
-                    World{.ranks = 4,
-                          .expert_group = 2,
-                          .ranks_per_node = 2,
-                          .dense = "fp32_reduce_scatter",
-                          .experts = "bf16_all_to_all",
-                          .gather = "fp8"}));
+INSTANTIATE_TEST_SUITE_P(Worlds, Counters,
+                         testing::Values(World{.ranks = 2}, World{.ranks = 4, .expert_group = 2},
+                                         World{.ranks_per_node = 2,
+                                               .choices = {"dense.reshard=node", "micro_batch.rows=1",
+                                                           "micro_batch.reduce=each", "reuse_embedding=false"}},
+                                         World{.ranks_per_node = 2,
+                                               .choices = {"keep_gathered=true", "micro_batch.rows=2"}},
+                                         World{.ranks = 4, .ranks_per_node = 2}, World{.ranks = 3, .ranks_per_node = 2},
+                                         World{.ranks = 4, .replicas = 2, .ranks_per_node = 2},
+                                         World{.ranks = 4,
+                                               .expert_group = 2,
+                                               .ranks_per_node = 2,
+                                               .dense = "fp32_reduce_scatter",
+                                               .experts = "bf16_all_to_all",
+                                               .gather = "fp8"}));
 
 }  // namespace
 }  // namespace ganymede::test

@@ -10,15 +10,29 @@
 namespace ganymede::worker {
 namespace {
 
-/// A switch of the plan that moves data or time and nothing else.
+/// A switch of the plan. All but those that add in another order move data or time and nothing else.
 struct Choice {
   const char* name;
   void (*set)(config::Config&);
+  bool same_bits = true;
 };
+
+void reduce_each(config::Config& config) {
+  config.micro_batch.rows = 2;
+  config.micro_batch.reduce = config::MicroBatchReduce::each;
+}
 
 const Choice choices[] = {
     {"MicroBatchesOfOneRow", [](config::Config& c) { c.micro_batch.rows = 1; }},
     {"MicroBatchesThatDoNotDivideTheRows", [](config::Config& c) { c.micro_batch.rows = 2; }},
+    {"ReducedEachMicroBatch", reduce_each, false},
+    {"ReducedEachMicroBatchWithSlicesOfReplicas",
+     [](config::Config& c) {
+       reduce_each(c);
+       c.replicas.state = config::ReplicaState::sharded;
+       c.wire.dense_gradients = config::GradientWire::fp32_reduce_scatter;
+     },
+     false},
     {"KeepGathered", [](config::Config& c) { c.keep_gathered = true; }},
     {"KeepGatheredOverMicroBatches",
      [](config::Config& c) {
@@ -89,6 +103,7 @@ TEST_P(Choices, ChangeNoBit) {
   std::vector<std::uint64_t> records;
   for (std::uint64_t s = 1; s <= 2; ++s) records.push_back(expected.step(s).record.checksum);
   for (const Choice& choice : choices) {
+    if (!choice.same_bits) continue;
     config::Config config = plain;
     choice.set(config);
     TestWorld other(config);
@@ -98,6 +113,24 @@ TEST_P(Choices, ChangeNoBit) {
     EXPECT_EQ(other.gradients(), expected.gradients()) << choice.name;
     EXPECT_EQ(other.parameters(), expected.parameters()) << choice.name;
     EXPECT_EQ(other.validate(2), expected.validate(2)) << choice.name;
+  }
+}
+
+TEST_P(Choices, ThatAddInAnotherOrderFollowTheCurve) {
+  TestWorld expected(config_of(GetParam()));
+  std::vector<double> losses = expected.losses(4);
+  auto gradients = expected.gradients();
+  for (const Choice& choice : choices) {
+    if (choice.same_bits) continue;
+    config::Config config = config_of(GetParam());
+    choice.set(config);
+    TestWorld other(config);
+    for (std::uint64_t s = 1; s <= 4; ++s) {
+      EXPECT_NEAR(loss(other.step(s)), losses[s - 1], 1e-6 * losses[s - 1]) << choice.name << " step " << s;
+    }
+    if (GetParam().ranks == 1) {
+      EXPECT_EQ(other.gradients(), gradients) << "one rank adds its rows in place";
+    }
   }
 }
 
@@ -117,6 +150,7 @@ TEST_P(Choices, NeedTheMemoryAndMoveTheBytesThatThePlanSays) {
       EXPECT_EQ(counted.inside, gathers.inside) << choice.name << " rank " << rank;
       EXPECT_EQ(counted.between, gathers.between) << choice.name << " rank " << rank;
       EXPECT_EQ(world.moved(rank, "reduce").all(), plan::total(lines, "reduce").all()) << choice.name;
+      EXPECT_EQ(world.moved(rank, "replica_reduce").all(), plan::total(lines, "replica_reduce").all()) << choice.name;
     }
   }
 }

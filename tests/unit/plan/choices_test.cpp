@@ -19,8 +19,10 @@ config::Config numbered(int number) {
   config::Config config = base(shape[0], shape[2]);
   config.parallel.expert_group = shape[1];
   config.parallel.replicas = number % 5 == 4 ? 2 : 1;
+  if (number / 5 % 2 == 0) config.replicas.state = config::ReplicaState::sharded;
   auto bit = [&](int index) { return (number >> index & 1) != 0; };
   config.micro_batch.rows = number % 3;
+  if (number / 3 % 2 == 0) config.micro_batch.reduce = config::MicroBatchReduce::each;
   config.keep_gathered = bit(0);
   config.dense.reshard = bit(1) ? config::Reshard::node : config::Reshard::world;
   config.reuse_embedding = bit(2);
@@ -55,7 +57,8 @@ TEST(PlanChoices, MoveTheBytesOfTheClosedFormTogether) {
       for (const Operation& operation : build(config, placement, PlanKind::train).operations) {
         Moved moved = operation_traffic(operation, config, placement, choices);
         (operation.lane == Lane::reduce ? reduced : gathered) += moved;
-        if (operation.kind != OperationKind::reshard && operation.bucket >= 0) named += operation.bytes;
+        bool local = operation.kind == OperationKind::reshard || operation.kind == OperationKind::accumulate;
+        if (!local && operation.bucket >= 0) named += operation.bytes;
       }
       auto lines = step_traffic(config, placement, choices);
       Moved gathers = total(lines, "gather, forward") + total(lines, "gather, backward");

@@ -66,6 +66,27 @@ TEST(MicroBatches, TradeSavedInputsForGradientsThatStay) {
   EXPECT_LT(most(whole, BufferKind::gradients), all);
 }
 
+TEST(MicroBatches, ReducedEachGiveTheirGradientsBack) {
+  config::Config config = base();
+  config.micro_batch.rows = 1;
+  StepPlan once = train(config);
+  config.micro_batch.reduce = config::MicroBatchReduce::each;
+  StepPlan each = train(config);
+  int buckets = count(once, OperationKind::reduce);
+  EXPECT_EQ(count(each, OperationKind::reduce), 3 * buckets);
+  EXPECT_EQ(count(each, OperationKind::accumulate), 2 * buckets) << "the first sum lies where the others are added";
+  EXPECT_EQ(count(each, OperationKind::store_gradients), buckets);
+  EXPECT_EQ(count(each, OperationKind::accumulate_norm), buckets);
+  EXPECT_LT(each.peak_bytes, once.peak_bytes);
+  placement::Placement placement = placement::build(config, 0);
+  auto reduced = [&](const TrafficChoices& choices) {
+    return total(step_traffic(config, placement, choices), "reduce").between;
+  };
+  TrafficChoices choices = choices_of(config), of_step = choices;
+  of_step.reduce_each = false;
+  EXPECT_EQ(reduced(choices), 3 * reduced(of_step));
+}
+
 TEST(KeepGathered, GathersEachBucketOnceAndHoldsAll) {
   config::Config config = base();
   config.micro_batch.rows = 1;
