@@ -148,7 +148,7 @@ struct Sample {
 };
 
 struct Check {
-  bool measure_operations = false;  // operations run one at a time; mean durations go to operations.<rank>.json
+  bool measure_operations = false;  // operations run one at a time; durations go to operations.<rank>.json
 };
 
 struct Launch {
