@@ -62,6 +62,7 @@ struct Model {
   int ffn = 128;         // hidden size of a dense feed-forward network
   int experts = 8;       // 0: every layer is dense
   int top_k = 2;
+  int router_groups = 1;  // groups of experts of which each token visits equally many
   int expert_ffn = 32;  // hidden size of one expert
   Router router = Router::sigmoid;
   double router_scale = 1.0;       // factor on the normalised weights of the chosen experts

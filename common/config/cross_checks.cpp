@@ -73,6 +73,10 @@ void check_experts(const Config& c, const Origin& origin) {
                origin("model.dense_layers"), m.dense_layers, m.layers);
   }
   if (m.experts == 0) {
+    if (m.router_groups > 1) {
+      fail_usage("{}: key 'model.router_groups' is {}, but the model has no experts: leave it at 1.",
+                 origin("model.router_groups"), m.router_groups);
+    }
     if (c.parallel.expert_group == 1) return;
     fail_usage("{}: key 'parallel.expert_group' is {}, but the model has no experts: leave it at 1.",
                origin("parallel.expert_group"), c.parallel.expert_group);
@@ -81,6 +85,8 @@ void check_experts(const Config& c, const Origin& origin) {
     fail_usage("{}: key 'model.top_k' is {}, more than the {} experts of a layer.", origin("model.top_k"), m.top_k,
                m.experts);
   }
+  divides("model.router_groups", m.router_groups, "model.experts", m.experts, origin);
+  divides("model.router_groups", m.router_groups, "model.top_k", m.top_k, origin);
   divides("parallel.expert_group", c.parallel.expert_group, "model.experts", m.experts, origin);
 }
 

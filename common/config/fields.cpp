@@ -86,6 +86,8 @@ std::vector<Field> model_fields(Config& c) {
       {"model.ffn", &m.ffn, size, "hidden size of a dense feed-forward network"},
       {"model.experts", &m.experts, from(0, 65536), "experts of a layer; 0: every layer is dense"},
       {"model.top_k", &m.top_k, from(1, 1024), "experts that a token visits"},
+      {"model.router_groups", &m.router_groups, from(1, 1024),
+       "groups of experts; a token visits top_k / groups of each"},
       {"model.expert_ffn", &m.expert_ffn, size, "hidden size of one expert"},
       {"model.router", choice(m.router, {"sigmoid"}), any, "how scores of experts are made"},
       {"model.router_scale", &m.router_scale, above(0, 1e6), "factor on the weights of the chosen experts"},

@@ -51,6 +51,7 @@ ModelSpec build(const config::Model& model) {
   spec.ffn = model.ffn;
   spec.experts = model.experts;
   spec.top_k = model.top_k;
+  spec.router_groups = model.router_groups;
   spec.expert_ffn = model.expert_ffn;
   spec.router_scale = model.router_scale;
   spec.bias_update_rate = model.bias_update_rate;

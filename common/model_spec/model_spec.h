@@ -24,6 +24,7 @@ struct ModelSpec {
   int rotary_dim = 0;  // first dims of q and k that are rotated; even
   double value_scale = 1, norm_eps = 1e-5;
   int ffn = 0, experts = 0, top_k = 0, expert_ffn = 0;
+  int router_groups = 1;  // equal groups of neighbouring experts; a token visits top_k / router_groups of each
   double router_scale = 1, bias_update_rate = 0;
   std::vector<LayerSpec> layers;
 };

@@ -68,8 +68,9 @@ void run_router(const LayerContext& context, const LayerTensors& weights, const 
   layer.router_input = layer.feed_input.to(at::kFloat);
   layer.scores =
       again && scores.defined() ? scores : router_scores(layer.router_input, weights.router.to(at::kFloat), scores);
-  layer.indices =
-      indices.defined() ? indices : select_experts(layer.scores, weights.selection_bias, context.spec->top_k, counts);
+  layer.indices = indices.defined() ? indices
+                                    : select_experts(layer.scores, weights.selection_bias, context.spec->top_k,
+                                                     context.spec->router_groups, counts);
   const auto routing = routing_weights(layer.scores, layer.indices, context.spec->router_scale);
   layer.expert_input = dispatch(*context.exchange, context.first_expert, context.local_experts, layer.feed_input,
                                 layer.indices, routing, layer.dispatch);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "common/base/error.h"
 #include "services/worker/model/matmul.h"
 #include "services/worker/model/parallel.h"
 
@@ -12,11 +13,15 @@ namespace {
 
 constexpr float smallest_sum = 1e-20f;
 
-/// Keeps the best `top_k` in order by insertion.
-void select_row(const float* scores, const float* bias, std::int64_t experts, std::int64_t top_k, std::int32_t* chosen,
+struct ExpertRange {
+  std::int64_t begin, end;
+};
+
+/// Keeps the best `top_k` of a range in order by insertion.
+void select_row(const float* scores, const float* bias, ExpertRange among, std::int64_t top_k, std::int32_t* chosen,
                 std::vector<float>& best) {
   std::int64_t kept = 0;
-  for (std::int64_t expert = 0; expert < experts; ++expert) {
+  for (std::int64_t expert = among.begin; expert < among.end; ++expert) {
     float value = scores[expert] + bias[expert];
     if (std::isnan(value)) value = -std::numeric_limits<float>::infinity();
     if (kept == top_k && !(value > best[static_cast<std::size_t>(top_k - 1)])) continue;
@@ -47,8 +52,11 @@ at::Tensor router_scores(const at::Tensor& x, const at::Tensor& weight, const at
   return scores;
 }
 
-at::Tensor select_experts(const at::Tensor& scores, const at::Tensor& bias, std::int64_t top_k, std::int64_t* counts) {
+at::Tensor select_experts(const at::Tensor& scores, const at::Tensor& bias, std::int64_t top_k, std::int64_t groups,
+                          std::int64_t* counts) {
   const std::int64_t tokens = scores.size(0), experts = scores.size(1);
+  GANYMEDE_CHECK(experts % groups == 0 && top_k % groups == 0, "{} of {} experts are chosen in {} groups", top_k,
+                 experts, groups);
   auto indices = at::empty({tokens, top_k}, at::kInt);
   const auto dense_bias = bias.contiguous();
   const auto* from = scores.const_data_ptr<float>();
@@ -56,8 +64,12 @@ at::Tensor select_experts(const at::Tensor& scores, const at::Tensor& bias, std:
   auto* to = indices.data_ptr<std::int32_t>();
   at::parallel_for(0, tokens, 64, [&](std::int64_t begin, std::int64_t end) {
     std::vector<float> best(static_cast<std::size_t>(top_k));
-    for (std::int64_t t = begin; t < end; ++t)
-      select_row(from + t * experts, add, experts, top_k, to + t * top_k, best);
+    for (std::int64_t t = begin; t < end; ++t) {
+      for (std::int64_t g = 0; g < groups; ++g) {
+        select_row(from + t * experts, add, {g * experts / groups, (g + 1) * experts / groups}, top_k / groups,
+                   to + (t * groups + g) * (top_k / groups), best);
+      }
+    }
   });
   for (std::int64_t i = 0; counts != nullptr && i < tokens * top_k; ++i) ++counts[to[i]];
   return indices;

@@ -49,6 +49,12 @@ std::vector<Shape> shapes() {
            }),
       with(shape("OneExpert", {30}), [](Shape& s) { s.experts = s.top_k = 1; }),
       with(shape("AllExpertsChosen", {30}), [](Shape& s) { s.top_k = s.experts; }),
+      with(shape("TwoGroups", {30, 8}), [](Shape& s) { s.groups = 2; }),
+      with(shape("ThreeGroupsOfTwo", {30, 8}),
+           [](Shape& s) {
+             s.groups = 3;
+             s.top_k = 3;
+           }),
       with(shape("MoreExpertsThanTokens", {3}), [](Shape& s) { s.experts = 20; }),
   };
 }

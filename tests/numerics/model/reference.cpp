@@ -53,8 +53,9 @@ at::Tensor swiglu(const at::Tensor& x, const at::Tensor& gate, const at::Tensor&
 at::Tensor mixture(const model_spec::ModelSpec& spec, const LayerTensors& weights, const at::Tensor& x) {
   const auto scores = x.matmul(weights.router.t()).sigmoid();
   const auto selection = scores.detach() + weights.selection_bias.to(scores.scalar_type());
-  const auto chosen = std::get<1>(selection.topk(spec.top_k, 1));
-  const auto mask = at::zeros_like(selection).scatter(1, chosen, 1.0);
+  const auto by_group = selection.view({selection.size(0), spec.router_groups, -1});
+  const auto chosen = std::get<1>(by_group.topk(spec.top_k / spec.router_groups, 2));
+  const auto mask = at::zeros_like(by_group).scatter(2, chosen, 1.0).view_as(selection);
   const auto kept = scores * mask;
   const auto routing = kept / (kept.sum(1, true) + 1e-20) * spec.router_scale;
   auto out = at::zeros_like(x);

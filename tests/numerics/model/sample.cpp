@@ -23,6 +23,7 @@ model_spec::ModelSpec spec_of(const Shape& shape) {
   spec.ffn = spec.expert_ffn = shape.ffn;
   spec.experts = shape.experts;
   spec.top_k = shape.top_k;
+  spec.router_groups = shape.groups;
   spec.router_scale = shape.router_scale;
   spec.layers = {{0, shape.experts > 0, shape.window, shape.kv_heads, 1e4, shape.sinks}};
   return spec;

@@ -15,7 +15,7 @@ struct Shape {
   int hidden = 24, heads = 4, kv_heads = 2, qk_dim = 12, v_dim = 8, rotary_dim = 4;
   int window = 0;
   bool sinks = true;
-  int experts = 6, top_k = 2, ffn = 16;  // experts 0: dense
+  int experts = 6, top_k = 2, groups = 1, ffn = 16;  // experts 0: dense
   double router_scale = 1.5;
 
   std::int64_t tokens() const;

@@ -19,6 +19,15 @@ TEST_F(CrossCheck, KeysThatDoNotGoTogetherAreNamed) {
        "recipe.toml:1: key 'model.kv_heads_sliding' is 3, which does not divide 'model.heads' = 4; the nearest that "
        "does is 2."},
       {"model.top_k = 9", "recipe.toml:1: key 'model.top_k' is 9, more than the 8 experts of a layer."},
+      {"model.router_groups = 3",
+       "recipe.toml:1: key 'model.router_groups' is 3, which does not divide 'model.experts' = 8; the nearest that "
+       "does "
+       "is 2."},
+      {"model.router_groups = 4\nmodel.top_k = 2",
+       "recipe.toml:1: key 'model.router_groups' is 4, which does not divide 'model.top_k' = 2; the nearest that does "
+       "is 2."},
+      {"model.router_groups = 2\nmodel.experts = 0",
+       "recipe.toml:1: key 'model.router_groups' is 2, but the model has no experts: leave it at 1."},
       {"model.dense_layers = 3", "recipe.toml:1: key 'model.dense_layers' is 3, more than the 2 layers of the model."},
       {"parallel.replicas = 2\nparallel.ranks = 3",
        "recipe.toml:1: key 'parallel.replicas' is 2; times parallel.expert_group = 1 it has to divide 'parallel.ranks' "

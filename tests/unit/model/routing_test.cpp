@@ -9,10 +9,11 @@
 namespace ganymede::worker::model {
 namespace {
 
-std::vector<int> chosen(const std::vector<float>& scores, const std::vector<float>& bias, std::int64_t top_k) {
+std::vector<int> chosen(const std::vector<float>& scores, const std::vector<float>& bias, std::int64_t top_k,
+                        std::int64_t groups = 1) {
   const auto experts = static_cast<std::int64_t>(scores.size());
   const auto indices =
-      select_experts(at::tensor(scores).view({1, experts}), at::tensor(bias), top_k, nullptr).flatten();
+      select_experts(at::tensor(scores).view({1, experts}), at::tensor(bias), top_k, groups, nullptr).flatten();
   std::vector<int> list;
   for (std::int64_t k = 0; k < top_k; ++k) list.push_back(indices[k].item<int>());
   return list;
@@ -32,6 +33,17 @@ TEST(Router, NanScoresStillGiveDifferentValidExperts) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(chosen({nan, nan, nan}, {0, 0, 0}, 2), (std::vector<int>{0, 1}));
   EXPECT_EQ(chosen({nan, 0.2f, nan, 0.1f}, {0, 0, 0, 0}, 3), (std::vector<int>{1, 3, 0}));
+}
+
+TEST(Router, GroupsChooseTheirBestEachInOrderOfGroups) {
+  const std::vector<float> scores = {0.1f, 0.2f, 0.3f, 0.7f, 0.9f, 0.8f}, none(6);
+  EXPECT_EQ(chosen(scores, none, 2, 2), (std::vector<int>{2, 4}));
+  EXPECT_EQ(chosen(scores, none, 4, 2), (std::vector<int>{2, 1, 4, 5}));
+  EXPECT_EQ(chosen(scores, none, 3, 3), (std::vector<int>{1, 3, 4}));
+  EXPECT_EQ(chosen(scores, {0, 0, -1, 0, -1, 0}, 2, 2), (std::vector<int>{1, 5}));
+  EXPECT_EQ(chosen(std::vector<float>(8, 0.5f), std::vector<float>(8), 4, 2), (std::vector<int>{0, 1, 4, 5}));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(chosen({nan, nan, 0.5f, nan}, std::vector<float>(4), 4, 2), (std::vector<int>{0, 1, 2, 3}));
 }
 
 TEST(Router, WeightsAreTheChosenScoresSharesTimesTheScale) {
