@@ -10,6 +10,7 @@ namespace ganymede::config {
 
 enum class Dtype { fp32, bf16 };
 enum class Recompute { full, selective, none };
+enum class ExpertExchange { automatic, uneven };
 enum class Schedule { constant, cosine };
 enum class Router { sigmoid };
 enum class ReplicaState { replicated, sharded };
@@ -63,7 +64,7 @@ struct Model {
   int experts = 8;       // 0: every layer is dense
   int top_k = 2;
   int router_groups = 1;  // groups of experts of which each token visits equally many
-  int expert_ffn = 32;  // hidden size of one expert
+  int expert_ffn = 32;    // hidden size of one expert
   Router router = Router::sigmoid;
   double router_scale = 1.0;       // factor on the normalised weights of the chosen experts
   double bias_update_rate = 1e-3;  // step of the selection bias towards balance
@@ -173,6 +174,7 @@ struct Config {
   Data data;
   Optimizer optimizer;
   Compute compute;
+  ExpertExchange expert_exchange = ExpertExchange::automatic;  // automatic: even where model.router_groups allows it
   Recompute recompute = Recompute::full;
   bool keep_gathered = false;            // parameters are kept from their first use in a step to the last
   bool reuse_embedding = true;           // the embedding is not gathered again for backward

@@ -43,6 +43,8 @@ std::vector<Field> plan_fields(Config& c) {
        "one table of rotations for all layers of the same base, or one a layer"},
       {"stream_update", &c.stream_update, any,
        "a bucket is gathered once it is updated; false: forward waits until all are"},
+      {"expert_exchange", choice(c.expert_exchange, {"auto", "uneven"}), any,
+       "tokens go to all ranks of an expert group where model.router_groups says that all need them; or as counted"},
   };
 }
 

@@ -21,14 +21,19 @@ Builder::Builder(const config::Config& config, const placement::Placement& place
   }
 }
 
+bool works_on(Part part, const placement::Bucket& bucket) {
+  return part == Part::whole || (part == Part::experts) == (bucket.kind == model_spec::BucketKind::experts);
+}
+
 int Builder::add(Operation operation) {
   plan_.operations.push_back(std::move(operation));
   return next() - 1;
 }
 
-int Builder::new_buffer(BufferKind kind, const std::string& name, std::int64_t bytes, int bucket, int layer, int row) {
+int Builder::new_buffer(BufferKind kind, const std::string& name, std::int64_t bytes, int bucket, int layer, int row,
+                        Travel travel) {
   std::int64_t rounded = (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
-  plan_.buffers.push_back({name, kind, rounded, 0, bucket, layer, row});
+  plan_.buffers.push_back({name, kind, rounded, 0, bucket, layer, row, travel});
   return static_cast<int>(plan_.buffers.size()) - 1;
 }
 

@@ -17,7 +17,8 @@ class Builder {
   /// Adds an operation at the end; returns its index.
   int add(Operation operation);
   int next() const { return static_cast<int>(plan_.operations.size()); }  // index of the operation that is added next
-  int new_buffer(BufferKind kind, const std::string& name, std::int64_t bytes, int bucket, int layer, int row);
+  int new_buffer(BufferKind kind, const std::string& name, std::int64_t bytes, int bucket, int layer, int row,
+                 Travel travel = Travel::none);
 
   const std::vector<int>& buckets_of(int layer) const;  // -1 embedding, `layers` head
 
@@ -42,6 +43,9 @@ class Builder {
   std::vector<int> spent_;
   std::vector<std::vector<int>> buckets_;  // by layer + 1
 };
+
+/// Whether an operation of that part of a layer works on the bucket.
+bool works_on(Part part, const placement::Bucket& bucket);
 
 /// Fills `after` from what operations share (buffers) and from the order of frees, on top of what is there.
 void complete_dependencies(StepPlan& plan);

@@ -9,6 +9,7 @@ Gradients::Gradients(Builder& builder) : builder_(builder), live_(builder.placem
 void Gradients::write(Operation& operation, int layer) {
   for (int b : builder_.buckets_of(layer)) {
     const placement::Bucket& bucket = builder_.placement.buckets[b];
+    if (!works_on(operation.part, bucket)) continue;
     bool first = live_[b].written < 0;
     live_[b].written = builder_.next();
     if (in_place(bucket)) continue;

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "common/model_spec/model_spec.h"
-#include "common/plan/plan.h"
+#include "common/plan/exchange_form.h"
 
 namespace ganymede::plan {
 namespace {
@@ -33,7 +33,15 @@ void add_feed_forward(const config::Config& config, bool moe, Parts& parts) {
     return;
   }
   parts.add(Kept::scores, {tokens, model.experts}, true);
-  if (config.parallel.expert_group == 1) parts.add(Kept::gate_up, {tokens * model.top_k, 2 * model.expert_ffn});
+  const ExchangeForm form = exchange_form(config);
+  if (form.even) {
+    parts.add(Kept::received_rows, {form.received(), form.hidden});
+    parts.add(Kept::received_choices, {form.received(), 2 * form.top_k}, true);
+  } else if (form.travels()) {
+    parts.add(Kept::choices, {tokens, 2 * form.top_k}, true);
+  }
+  // Each token has as many choices here, from all places together, as a place that is alone has of its own.
+  if (form.even || !form.travels()) parts.add(Kept::gate_up, {tokens * model.top_k, 2 * model.expert_ffn});
 }
 
 }  // namespace
@@ -48,7 +56,8 @@ KeptActivations kept_activations(const config::Config& config, int layer) {
   parts.add(Kept::attention, {tokens, std::int64_t{spec.heads} * spec.v_dim});
   parts.add(Kept::log_sum, {kv, queries}, true);
   if (config.recompute == config::Recompute::selective) return std::move(parts.kept);
-  for (Kept what : {Kept::normed, Kept::middle, Kept::feed_input}) parts.add(what, {tokens, hidden});
+  for (Kept what : {Kept::normed, Kept::middle}) parts.add(what, {tokens, hidden});
+  if (!of_layer.moe || !keeps_received(config)) parts.add(Kept::feed_input, {tokens, hidden});
   parts.add(Kept::query, {kv, queries, spec.qk_dim}, true);
   parts.add(Kept::key, {kv, tokens, spec.qk_dim}, true);
   parts.add(Kept::value, {kv, tokens, spec.v_dim}, true);

@@ -23,12 +23,15 @@ enum class Kept : std::uint8_t {
   gate,
   up,
   gate_up,
+  choices,           // of experts, an index and the bits of a weight each: integers [T, 2K]
+  received_rows,     // of all places of the expert group, this one's feed_input among them
+  received_choices,  // their choices, this one's among them
 };
 
 struct KeptPart {
   Kept what{};
   std::vector<std::int64_t> shape;
-  bool fp32 = false;        // else the compute type
+  bool fp32 = false;        // or integers of 4 bytes; else the compute type
   std::int64_t offset = 0;  // bytes in the buffer
 };
 
@@ -38,7 +41,8 @@ struct KeptActivations {
 };
 
 /// Of one layer and row, by the configuration's `recompute`: full: nothing; selective: the attention's result; none:
-/// all that backward needs. Rows that came from other ranks of an expert group are never kept: they are sent again.
+/// all that backward needs. Rows that came from other ranks of an expert group are kept with none where their number is
+/// known (ExchangeForm::even); else they are sent again.
 KeptActivations kept_activations(const config::Config& config, int layer);
 
 }  // namespace ganymede::plan

@@ -15,6 +15,7 @@ Parameters::Parameters(Builder& builder, PlanKind kind, int gathers_wait_for)
 
 void Parameters::read(Operation& operation, int layer) const {
   for (int b : builder_.buckets_of(layer)) {
+    if (!works_on(operation.part, builder_.placement.buckets[b])) continue;
     GANYMEDE_CHECK(live_[b].gathered >= 0, "plan: {} is read before its gather", builder_.placement.buckets[b].name);
     operation.after.push_back(live_[b].gathered);
     if (live_[b].buffer >= 0) operation.uses.push_back(live_[b].buffer);

@@ -19,7 +19,7 @@ class Parameters {
   /// Whether layers are gathered while the one before computes; else when they are due.
   bool ahead() const { return !builder_.config.gather_on_compute_lane; }
 
-  /// Lets the operation read the parameters of a layer's buckets.
+  /// Lets the operation read the parameters of a layer's buckets, of those that its part works on.
   void read(Operation& operation, int layer) const;
 
   /// The layer is done: gives its parameters back now, at the end of the pass through the layers, or of the plan.

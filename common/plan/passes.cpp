@@ -24,11 +24,13 @@ Passes::Passes(Builder& builder, Parameters& parameters, Gradients& gradients, i
       recompute_(builder.config.recompute != config::Recompute::none),
       input_(rows, -1),
       grad_(rows, -1),
-      saved_(builder.layers, std::vector<Saved>(rows)) {}
+      saved_(builder.layers, std::vector<Saved>(rows)),
+      experts_(builder, parameters, gradients, rows) {}
 
 void Passes::take_rows(int first, int end) {
   first_ = first;
   end_ = end;
+  experts_.take_rows(first, end);
 }
 
 int Passes::new_hidden(BufferKind kind, const char* what, int layer, int row) {
@@ -46,6 +48,7 @@ void Passes::embed() {
 }
 
 void Passes::forward(int layer, bool keep) {
+  if (experts_.serve(layer)) return experts_.forward(layer, input_, saved_[layer], keep);
   bool moe = builder_.config.model.experts > 0 && layer >= builder_.config.model.dense_layers;
   for (int r = first_; r < end_; ++r) {
     Operation forward = compute(OperationKind::forward, layer, r);
@@ -92,6 +95,7 @@ int Passes::head_loss() {
     Operation loss = compute(OperationKind::forward, builder_.layers, r);
     parameters_.read(loss, builder_.layers);
     loss.frees.push_back(input_[r]);
+    experts_.give_back(loss, r);
     last = builder_.add(std::move(loss));
   }
   return last;
@@ -104,6 +108,7 @@ void Passes::head_backward() {
     gradients_.write(backward, builder_.layers);
     backward.takes.push_back(grad_[r] = new_hidden(BufferKind::scratch, "hidden gradient", builder_.layers, r));
     backward.frees.push_back(input_[r]);
+    experts_.give_back(backward, r);
     builder_.add(std::move(backward));
   }
 }
@@ -122,6 +127,7 @@ void Passes::prefetch(int layer) {
 }
 
 void Passes::backward(int layer) {
+  if (experts_.serve(layer)) return experts_.backward(layer, grad_, saved_[layer]);
   for (int r = first_; r < end_; ++r) {
     const Saved& saved = saved_[layer][r];
     if (recompute_) {

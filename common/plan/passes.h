@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/plan/builder.h"
+#include "common/plan/expert_passes.h"
 #include "common/plan/gradients.h"
 #include "common/plan/parameters.h"
 
@@ -29,10 +30,7 @@ class Passes {
   void embed_backward(bool with_parameters);
 
  private:
-  /// What is kept of a layer and row for its backward.
-  struct Saved {
-    int input = -1, indices = -1, activations = -1, arena = -1;
-  };
+  using Saved = SavedBuffers;
   int new_hidden(BufferKind kind, const char* what, int layer, int row);
   void keep_activations(Operation& forward, Saved& saved);
 
@@ -46,6 +44,7 @@ class Passes {
   std::vector<int> input_;  // per row: the newest hidden state
   std::vector<int> grad_;   // per row: gradient by the newest hidden state
   std::vector<std::vector<Saved>> saved_;
+  ExpertPasses experts_;  // the passes over layers whose tokens travel to other ranks
 };
 
 }  // namespace ganymede::plan

@@ -12,8 +12,8 @@
 /// code: the executors of threads and of simulated time run the same plan (executor.h).
 namespace ganymede::plan {
 
-enum class Lane : std::uint8_t { compute, gather, reduce, to_host, to_device, host };
-constexpr int lane_count = 6;
+enum class Lane : std::uint8_t { compute, gather, reduce, to_host, to_device, host, exchange };
+constexpr int lane_count = 7;
 const char* name(Lane lane);
 
 enum class OperationKind : std::uint8_t {
@@ -23,6 +23,8 @@ enum class OperationKind : std::uint8_t {
   regather,  // brings a bucket together from the shares of this node
   release,
   forward,
+  dispatch,
+  combine,
   offload,
   prefetch,
   recompute,
@@ -54,6 +56,29 @@ enum class BufferKind : std::uint8_t {
 constexpr int buffer_kinds = 10;
 const char* name(BufferKind kind);
 
+/// The part of a layer that an operation computes. A layer whose tokens travel to experts of other ranks is computed in
+/// two parts with dispatch and combine between them.
+enum class Part : std::uint8_t {
+  whole,
+  attention,  // and the router: what needs the dense bucket
+  experts,    // what needs the experts bucket
+};
+const char* name(Part part);
+
+/// What an exchange buffer holds of the rows that travel. S, N: the rows of ExchangeForm::sent and received.
+enum class Travel : std::uint8_t {
+  none,       // the buffer is of something else
+  own,        // uneven form: this rank's rows [T, H] and choices [T, 2K]
+  staged,     // uneven form: rows [S, H] and choices [S, 2K] in order of their destination
+  received,   // rows [N, H] and choices [N, 2K]; in the even form this rank's own lie in their place
+  results,    // what the experts make of them [N, H], where `received` is kept
+  gradients,  // of the results [N, H], then by the received rows; and by routing weights [N, K]
+  returned,   // what came back: uneven form [S, H], in backward [S, K] too; even form: its fp32 sum [T, H]
+  combined,   // gradients by this rank's rows [T, H] and routing weights [T, K]
+};
+
+const char* name(Travel travel);
+
 /// A buffer of the worker's owned pool. Its place is fixed when the plan is built, so the peak is known before a
 /// step runs.
 struct Buffer {
@@ -64,6 +89,7 @@ struct Buffer {
   int bucket = -1;          // index in Placement::buckets, -1 for none
   int layer = -1;           // as in Operation
   int row = -1;
+  Travel travel = Travel::none;
 };
 
 struct Operation {
@@ -73,6 +99,7 @@ struct Operation {
   int layer = -1;            // model layer; -1 embedding, layers.size() head
   std::int64_t bytes = 0;    // moved by this rank
   int row = -1;              // row of this rank that it computes; -1: not of one row
+  Part part = Part::whole;   // of the layer
   std::string wire{};        // "fp32", "bf16", "fp8"; empty where nothing crosses a wire
   std::vector<int> takes{};  // buffers that come to life with it
   std::vector<int> frees{};  // buffers whose life ends when it is complete

@@ -25,6 +25,7 @@ std::string subject(const Operation& operation, const placement::Placement& plac
   std::string text = operation.bucket >= 0 ? placement.buckets[operation.bucket].name
                      : operation.row >= 0  ? fmt::format("layer.{} row {}", operation.layer, operation.row)
                                            : "";
+  if (operation.part != Part::whole) text += fmt::format(" {}", name(operation.part));
   return operation.wire.empty() ? text : text + " " + operation.wire;
 }
 

@@ -9,7 +9,7 @@ bool computes(const Operation& operation) { return operation.lane == Lane::compu
 
 bool transfers(const Operation& operation) {
   return operation.lane == Lane::gather || operation.lane == Lane::reduce || operation.lane == Lane::to_host ||
-         operation.lane == Lane::to_device;
+         operation.lane == Lane::to_device || operation.lane == Lane::exchange;
 }
 
 /// The union of the spans of operations for which `wanted` holds.

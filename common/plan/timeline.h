@@ -14,8 +14,8 @@ double length_ms(const std::vector<Span>& spans);
 struct Interval {
   double from_ms = 0, to_ms = 0;
 };
-/// The times, ascending, in which nothing computes and something is transferred (lanes gather, reduce, to_host and
-/// to_device): communication that a faster link would shorten.
+/// The times, ascending, in which nothing computes and something is transferred (lanes gather, reduce, to_host,
+/// to_device and exchange): communication that a faster link would shorten.
 std::vector<Interval> exposed_communication(const StepPlan& plan, const std::vector<Span>& spans);
 double sum_ms(const std::vector<Interval>& intervals);
 

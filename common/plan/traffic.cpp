@@ -4,6 +4,7 @@
 
 #include "common/base/error.h"
 #include "common/collectives/traffic_forms.h"
+#include "common/plan/exchange_form.h"
 #include "common/plan/plan.h"
 #include "common/wire/bucket_form.h"
 
@@ -129,6 +130,23 @@ Moved replica_traffic(const config::Config& config, const placement::Placement& 
   return moved;
 }
 
+namespace {
+
+/// Tokens of all rows and layers, where their number is known.
+void add_exchange(const config::Config& config, const placement::Placement& placement,
+                  std::vector<TrafficLine>& lines) {
+  ExchangeForm form = exchange_form(config);
+  if (!form.even) return;
+  ExchangeBytes bytes = exchange_bytes(config);
+  std::int64_t times = std::int64_t{placement::rows_of(config, placement.rank).count} *
+                       std::max(0, config.model.layers - config.model.dense_layers);
+  const char* wire = form.element == 2 ? "bf16" : "fp32";
+  add(lines, BucketKind::experts, "dispatch", wire, {times * (bytes.dispatch_forward + bytes.dispatch_backward), 0});
+  add(lines, BucketKind::experts, "combine", wire, {times * (bytes.combine_forward + bytes.combine_backward), 0});
+}
+
+}  // namespace
+
 std::vector<TrafficLine> step_traffic(const config::Config& config, const placement::Placement& placement,
                                       const TrafficChoices& choices) {
   std::vector<TrafficLine> lines;
@@ -147,6 +165,7 @@ std::vector<TrafficLine> step_traffic(const config::Config& config, const placem
     std::int64_t times = placement.sharded_state && !in_place(bucket) ? sums : 1;
     add(lines, bucket.kind, "replica_reduce", "fp32", times * replica_traffic(config, placement, bucket));
   }
+  add_exchange(config, placement, lines);
   return lines;
 }
 

@@ -103,11 +103,12 @@ Moved replica_traffic(const config::Config& config, const placement::Placement& 
 /// One line of the table: all buckets of a kind together.
 struct TrafficLine {
   model_spec::BucketKind kind{};
-  std::string operation;  // "gather, forward", "gather, backward", "reduce", "replica_reduce"
+  std::string operation;  // "gather, forward", "gather, backward", "reduce", "replica_reduce", "dispatch", "combine"
   std::string wire;       // "bf16", "fp8", "fp32_all_to_all"
   Moved moved;
 };
-/// Of one training step, without what travels inside operations (dispatch and combine of tokens) and the vote.
+/// Of one training step, without the vote; and without the exchange of tokens where the router decides how many travel
+/// (ExchangeForm::even is false).
 std::vector<TrafficLine> step_traffic(const config::Config& config, const placement::Placement& placement,
                                       const TrafficChoices& choices);
 /// The sum of the lines of an operation.

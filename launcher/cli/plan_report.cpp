@@ -81,7 +81,8 @@ std::string subject(const PlanReport& report, const plan::Operation& operation) 
   if (operation.row < 0) return "";
   if (operation.layer < 0) return fmt::format("embed row {}", operation.row);
   if (operation.layer >= report.config.model.layers) return fmt::format("head row {}", operation.row);
-  return fmt::format("layer.{} row {}", operation.layer, operation.row);
+  std::string part = operation.part == plan::Part::whole ? "" : fmt::format(" {}", plan::name(operation.part));
+  return fmt::format("layer.{}{} row {}", operation.layer, part, operation.row);
 }
 
 }  // namespace ganymede::cli

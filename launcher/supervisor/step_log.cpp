@@ -161,6 +161,10 @@ void StepLog::write(const fbs::StepReport& report, const StepSurroundings& aroun
       .set("generation", around.generation)
       .set("loss_tokens", static_cast<std::int64_t>(report.loss_tokens()))
       .set("tokens", static_cast<std::int64_t>(report.tokens()));
+  if (report.exchange_rows_limit() > 0) {
+    record.set("exchange_rows_max", report.exchange_rows_max());
+    record.set("exchange_rows_limit", report.exchange_rows_limit());
+  }
   if (!std::isnan(report.validation_loss())) record.set("validation_loss", report.validation_loss());
   if (auto utilisation = mfu(report)) record.set("mfu", *utilisation);
   file_.append(record);

@@ -26,6 +26,8 @@ class Costs {
     for (const placement::Bucket& bucket : placement.buckets) {
       bool head = bucket.kind == model_spec::BucketKind::head;
       bool embed = bucket.kind == model_spec::BucketKind::embed;
+      if (bucket.kind == model_spec::BucketKind::experts)
+        experts_[static_cast<std::size_t>(bucket.layer)] = static_cast<double>(bucket.elements);
       elements_[static_cast<std::size_t>(head    ? config.model.layers + 1
                                          : embed ? 0
                                                  : bucket.layer + 1)] += static_cast<double>(bucket.elements);
@@ -39,6 +41,7 @@ class Costs {
   double embedding(const Operation& operation) const;
   double flops_ms(const ForwardFlops& flops) const;
   double exchange_ms(const Operation& operation) const;
+  double elements(const Operation& operation) const;
   double link_ms(const Moved& moved, std::size_t members) const;
   double host_copy(double bytes) const;
   double device(double bytes) const {
@@ -55,6 +58,7 @@ class Costs {
   FlopCount flops_;
   double sharing_, element_;
   std::vector<double> elements_ = std::vector<double>(static_cast<std::size_t>(config_.model.layers) + 2, 0.0);
+  std::vector<double> experts_ = std::vector<double>(static_cast<std::size_t>(config_.model.layers), 0.0);  // of these
 };
 
 double Costs::flops_ms(const ForwardFlops& flops) const {
@@ -72,31 +76,31 @@ double Costs::embedding(const Operation& operation) const {
   return device(row * (element_ + 8) + (operation.row == 0 ? elements_[0] * 4 : 0));
 }
 
+/// Parameters of the operation's part of its layer.
+double Costs::elements(const Operation& operation) const {
+  double all = elements_[static_cast<std::size_t>(operation.layer + 1)];
+  if (operation.part == Part::whole) return all;
+  double experts = experts_[static_cast<std::size_t>(operation.layer)];
+  return operation.part == Part::experts ? experts : all - experts;
+}
+
 double Costs::compute(const Operation& operation) const {
   if (operation.layer < 0) return embedding(operation);
   bool backward = operation.kind == OperationKind::backward;
   // The head's backward computes its forward too: logits are never kept.
   double passes = !backward ? 1 : operation.layer == config_.model.layers ? 3 : 2;
-  double elements = elements_[static_cast<std::size_t>(operation.layer + 1)];
-  double written = backward ? elements * 4 * (operation.row > 0 ? 3 : 1) : 0;
-  return std::max(passes * flops_ms(flops_.forward(operation.layer)), device(elements * element_ * passes + written)) +
-         exchange_ms(operation);
+  double parameters = elements(operation);
+  double written = backward ? parameters * 4 * (operation.row > 0 ? 3 : 1) : 0;
+  ForwardFlops flops = flops_.forward(operation.layer);
+  if (operation.part == Part::attention) flops.experts = 0;
+  if (operation.part == Part::experts) flops.products = flops.attention = 0;
+  return std::max(passes * flops_ms(flops), device(parameters * element_ * passes + written));
 }
 
-/// Dispatch and combine inside one layer, each token once to a rank: forward and recomputation there and back,
-/// backward the gradients there and back.
+/// What travels, all inside the node; and the sum over places reads and writes it once more.
 double Costs::exchange_ms(const Operation& operation) const {
-  const config::Model& m = config_.model;
-  bool moe = m.experts > 0 && operation.layer >= m.dense_layers && operation.layer < m.layers;
-  int group = placement_.expert_group;
-  if (!moe || group == 1) return 0;
-  double missed = 1;  // chance that a rank has none of a token's experts
-  for (int i = 0; i < m.top_k; ++i) {
-    missed *= std::max(0.0, m.experts - static_cast<double>(m.experts) / group - i) / (m.experts - i);
-  }
-  double row = static_cast<double>(config_.data.seq_len) * m.hidden * element_;
-  Moved moved{static_cast<std::int64_t>(2 * row * (1 - missed) * (group - 1)), 0};
-  return link_ms(moved, static_cast<std::size_t>(group));
+  double summed = operation.kind == OperationKind::combine ? 2 * static_cast<double>(operation.bytes) : 0;
+  return link_ms({operation.bytes, 0}, static_cast<std::size_t>(placement_.expert_group)) + device(summed);
 }
 
 double Costs::link_ms(const Moved& moved, std::size_t members) const {
@@ -124,6 +128,9 @@ double Costs::of(const Operation& operation) const {
     case OperationKind::recompute:
     case OperationKind::backward:
       return fixed + compute(operation);
+    case OperationKind::dispatch:
+    case OperationKind::combine:
+      return fixed + exchange_ms(operation);
     case OperationKind::gather:
       return moved.all() == 0 ? 0 : fixed + link_ms(moved, bucket->group.size());
     case OperationKind::reshard:
@@ -164,6 +171,8 @@ double Costs::of(const Operation& operation) const {
 
 Moved operation_traffic(const Operation& operation, const config::Config& config, const placement::Placement& placement,
                         const TrafficChoices& choices) {
+  if (operation.kind == OperationKind::dispatch || operation.kind == OperationKind::combine)
+    return {operation.bytes, 0};
   if (operation.bucket < 0) return {};
   const placement::Bucket& bucket = placement.buckets[operation.bucket];
   if (operation.kind == OperationKind::gather) return gather_traffic(config, placement, bucket, choices);

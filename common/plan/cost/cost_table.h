@@ -21,7 +21,7 @@ std::vector<double> hardware_durations(const StepPlan& plan, const config::Confi
 double update_ms(const config::Config& config, const placement::Placement& placement, const Hardware& hardware,
                  int slots);
 
-/// Bytes that a gather or a reduction sends by `choices`; none for other operations.
+/// Bytes that a gather, a reduction, a dispatch or a combine sends by `choices`; none for other operations.
 Moved operation_traffic(const Operation& operation, const config::Config& config, const placement::Placement& placement,
                         const TrafficChoices& choices);
 

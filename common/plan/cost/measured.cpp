@@ -22,6 +22,11 @@ std::string bucket_name(const Operation& operation, const placement::Placement& 
   return operation.bucket < 0 ? "" : placement.buckets[operation.bucket].name;
 }
 
+/// "forward", "forward experts".
+std::string kind_of(const std::string& kind, const std::string& part) {
+  return part.empty() ? kind : kind + " " + part;
+}
+
 /// What two operations have in common that may stand for one another: "forward of a layer with experts".
 std::string class_of(const std::string& kind, int layer, const std::string& bucket, const config::Config& config) {
   std::string place = layer < 0                                                        ? "embedding"
@@ -101,6 +106,7 @@ std::string OperationMeter::json(const placement::Placement& placement) const {
   for (std::size_t i = 0; i < ms.size() && steps_ > 0; ++i) {
     const Operation& o = plan_.operations[i];
     object["operations"].push_back({{"kind", name(o.kind)},
+                                    {"part", name(o.part)},
                                     {"layer", o.layer},
                                     {"bucket", bucket_name(o, placement)},
                                     {"row", o.row},
@@ -126,8 +132,9 @@ MeasuredOperations::MeasuredOperations(const std::string& file) : file_(file) {
     ranks_ = object.at("ranks").get<int>();
     steps_ = object.at("steps").get<int>();
     for (const auto& o : object.at("operations")) {
-      entries_.push_back({o.at("kind").get<std::string>(), o.at("bucket").get<std::string>(), o.at("layer").get<int>(),
-                          o.at("row").get<int>(), o.at("ms").get<double>()});
+      entries_.push_back({kind_of(o.at("kind").get<std::string>(), o.value("part", "")),
+                          o.at("bucket").get<std::string>(), o.at("layer").get<int>(), o.at("row").get<int>(),
+                          o.at("ms").get<double>()});
       if (!std::isfinite(entries_.back().ms) || entries_.back().ms < 0) {
         fail_usage("{}: the duration of operation {} is {} ms.", file, entries_.size() - 1, entries_.back().ms);
       }
@@ -149,7 +156,7 @@ std::vector<double> MeasuredOperations::durations(const StepPlan& plan, const co
   }
   std::vector<double> durations;
   for (const Operation& o : plan.operations) {
-    std::string kind = name(o.kind), bucket = bucket_name(o, placement);
+    std::string kind = kind_of(name(o.kind), name(o.part)), bucket = bucket_name(o, placement);
     double ms = 0;
     if (!exact.find(in_plan.key(kind, o.layer, bucket, o.row), ms) &&
         !alike.find(class_of(kind, o.layer, bucket, config), ms) && !kinds.find(kind, ms)) {

@@ -7,7 +7,7 @@
 
 /// Durations that a run has measured, as a file between runs: RUN/operations.<rank>.json, one object
 ///   {"format": 2, "rank", "ranks", "steps",
-///    "operations": [{"kind", "layer", "bucket", "row", "count", "ms", "median_ms", "mean_ms", "least_ms"}]}
+///    "operations": [{"kind", "part", "layer", "bucket", "row", "count", "ms", "median_ms", "mean_ms", "least_ms"}]}
 /// with `layer` −1 for the embedding and the number of layers for the head, `bucket` by name ("" for none), `row` −1
 /// for what is not of one row. Durations are without waits for batches, updates and other lanes; `ms` is the one that
 /// a plan takes: the median of the `count` last steps, of an operation with a collective in it the least, because the
@@ -52,7 +52,7 @@ class MeasuredOperations {
 
  private:
   struct Entry {
-    std::string kind, bucket;
+    std::string kind, bucket;  // kind with the part: "forward experts"
     int layer = -1, row = -1;
     double ms = 0;
   };

@@ -38,6 +38,12 @@ at::Tensor& tensor_of(model::KeptLayer& kept, plan::Kept what) {
       return kept.up;
     case plan::Kept::gate_up:
       return kept.gate_up;
+    case plan::Kept::choices:
+      return kept.choices;
+    case plan::Kept::received_rows:
+      return kept.received_rows;
+    case plan::Kept::received_choices:
+      return kept.received_choices;
   }
   impossible(__FILE__, __LINE__, "a kept activation that does not exist");
 }
@@ -122,12 +128,19 @@ at::Tensor Bindings::indices(int buffer) const {
                        {bench_.config.data.seq_len, bench_.config.model.top_k}, at::kInt);
 }
 
-model::KeptLayer Bindings::kept(int buffer) const {
+model::KeptLayer Bindings::kept(const plan::Operation& operation) const {
   model::KeptLayer kept;
+  int buffer = find_buffer(plan_, operation, plan::BufferKind::saved_activations, -1, operation.layer);
+  if (buffer < 0) return kept;
   const plan::Buffer& place = plan_.buffers[buffer];
   for (const plan::KeptPart& part : plan::kept_activations(bench_.config, place.layer).parts) {
-    tensor_of(kept, part.what) =
-        at::from_blob(bench_.pool + place.offset + part.offset, part.shape, part.fp32 ? at::kFloat : type_);
+    bool choices = part.what == plan::Kept::choices || part.what == plan::Kept::received_choices;
+    at::ScalarType type = choices ? at::kInt : part.fp32 ? at::kFloat : type_;
+    tensor_of(kept, part.what) = at::from_blob(bench_.pool + place.offset + part.offset, part.shape, type);
+  }
+  if (kept.received_rows.defined()) {
+    std::int64_t tokens = bench_.config.data.seq_len;
+    kept.feed_input = kept.received_rows.narrow(0, bench_.placement.expert_place * tokens, tokens);
   }
   return kept;
 }

@@ -31,8 +31,8 @@ class Bindings {
   at::Tensor hidden(int buffer) const;
   /// int32 [T, K].
   at::Tensor indices(int buffer) const;
-  /// What a layer's buffer of kept activations holds.
-  model::KeptLayer kept(int buffer) const;
+  /// What the operation's buffer of kept activations holds; all undefined without one.
+  model::KeptLayer kept(const plan::Operation& operation) const;
 
   /// Zeroes what no gradient is written to in the gradient buffers that the operation takes: gaps between parameters
   /// and selection biases. Else old bytes of the pool would travel with them. Where it is not the first row, gradients

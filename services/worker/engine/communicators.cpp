@@ -27,6 +27,16 @@ void add(TrafficLines& lines, const std::string& operation, const Communicator* 
   }
 }
 
+/// Its cargo names the operation.
+void add_exchange(TrafficLines& lines, const Communicator* communicator) {
+  if (communicator == nullptr) return;
+  for (const collectives::Traffic& traffic : communicator->traffic()) {
+    TrafficLine& line = line_of(lines, traffic.cargo.bucket, {"experts", traffic.cargo.wire});
+    line.inside += traffic.inside_node();
+    line.between += traffic.between_nodes;
+  }
+}
+
 /// The ranks that share this rank's expert buckets, if they are several and not the whole shard group.
 std::vector<int> expert_sharers(const placement::Placement& placement) {
   for (const placement::Bucket& bucket : placement.buckets) {
@@ -101,7 +111,7 @@ TrafficLines Communicators::traffic() const {
   for (const auto* one : {&gather_, &node_gather_, &expert_gather_, &replica_gather_}) add(lines, "gather", one->get());
   for (const auto* one : {&reduce_, &expert_reduce_}) add(lines, "reduce", one->get());
   add(lines, "replica_reduce", replica_reduce_.get());
-  add(lines, "dispatch", exchange_.get());
+  add_exchange(lines, exchange_.get());
   add(lines, "control", control_.get());
   return lines;
 }

@@ -45,8 +45,8 @@ class Communicators {
   /// Ends all waits. Thread-safe.
   void abort();
 
-  /// Bytes that left this rank so far, by operation ("gather", "reduce", "replica_reduce", "dispatch", "control"), kind
-  /// of bucket and wire format; each line once.
+  /// Bytes that left this rank so far, by operation ("gather", "reduce", "replica_reduce", "dispatch", "combine",
+  /// "control"), kind of bucket and wire format; each line once.
   TrafficLines traffic() const;
 
  private:

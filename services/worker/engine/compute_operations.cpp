@@ -16,12 +16,7 @@ void ComputeOperations::install(OperationTable& table) {
 }
 
 model::LayerContext ComputeOperations::context(int layer) {
-  return {&bench_.spec,
-          &bench_.rotary,
-          &bench_.exchange,
-          layer,
-          bench_.placement.first_expert,
-          bench_.placement.local_experts};
+  return {&bench_.spec, &bench_.rotary, layer, bench_.placement.first_expert, bench_.placement.local_experts};
 }
 
 Bindings::Layer& ComputeOperations::tensors(int index) {
@@ -54,24 +49,30 @@ void ComputeOperations::forward_layer(const Operation& operation, int index) {
   std::int64_t first = first_count(bench_.spec, operation.layer);
   std::int64_t* counts = train && first >= 0 ? bench_.pass.expert_counts.data() + first : nullptr;
   model::SavedLayer saved;
-  saved.kept = kept(operation);
+  saved.kept = bindings_.kept(operation);
   at::Tensor input = buffer(operation, BufferKind::saved_input, operation.layer);
-  at::Tensor out = model::forward_layer(context(operation.layer), tensors(index).weights, row(operation), input,
-                                        train ? &saved : nullptr, counts);
-  buffer(operation, BufferKind::saved_input, operation.layer + 1).copy_(out);
+  model::LayerContext of_layer = context(operation.layer);
+  if (operation.part != plan::Part::whole) {
+    experts_.forward({operation, of_layer, tensors(index)}, train ? &saved : nullptr, input, counts);
+  } else {
+    at::Tensor out =
+        model::forward_layer(of_layer, tensors(index).weights, row(operation), input, train ? &saved : nullptr, counts);
+    buffer(operation, BufferKind::saved_input, operation.layer + 1).copy_(out);
+  }
   at::Tensor indices = buffer(operation, BufferKind::saved_indices, operation.layer);
   if (indices.defined()) indices.copy_(saved.expert_indices);
 }
 
-model::KeptLayer ComputeOperations::kept(const Operation& operation) const {
-  int found = find_buffer(plan_, operation, BufferKind::saved_activations, -1, operation.layer);
-  return found < 0 ? model::KeptLayer() : bindings_.kept(found);
+model::SavedLayer ComputeOperations::saved(const Operation& operation) const {
+  return {buffer(operation, BufferKind::saved_input, operation.layer),
+          buffer(operation, BufferKind::saved_indices, operation.layer), bindings_.kept(operation)};
 }
 
 void ComputeOperations::recompute(const Operation& operation, int index) {
-  model::SavedLayer saved{buffer(operation, BufferKind::saved_input, operation.layer),
-                          buffer(operation, BufferKind::saved_indices, operation.layer), kept(operation)};
-  recomputed_ = model::recompute_layer(context(operation.layer), tensors(index).weights, row(operation), saved);
+  model::LayerContext of_layer = context(operation.layer);
+  if (operation.part != plan::Part::whole)
+    return experts_.recompute({operation, of_layer, tensors(index)}, saved(operation));
+  recomputed_ = model::recompute_layer(of_layer, tensors(index).weights, row(operation), saved(operation));
 }
 
 void ComputeOperations::backward(const Operation& operation, int index) {
@@ -91,6 +92,11 @@ void ComputeOperations::backward_head(const Operation& operation) {
 }
 
 void ComputeOperations::backward_layer(const Operation& operation, int index) {
+  if (operation.part != plan::Part::whole) {
+    model::LayerContext of_layer = context(operation.layer);
+    return experts_.backward({operation, of_layer, tensors(index)}, saved(operation),
+                             buffer(operation, BufferKind::scratch, -1));
+  }
   if (recomputed_ == nullptr) recompute(operation, index);  // all was kept: it is only put together
   Bindings::Layer& layer = tensors(index);
   at::Tensor grad = buffer(operation, BufferKind::scratch, -1);

@@ -5,6 +5,7 @@
 
 #include "services/worker/engine/bindings.h"
 #include "services/worker/engine/executor/executor.h"
+#include "services/worker/engine/expert_operations.h"
 #include "services/worker/model/layer.h"
 
 namespace ganymede::worker {
@@ -27,7 +28,7 @@ class ComputeOperations {
   model::LayerContext context(int layer);
   Bindings::Layer& tensors(int index);
   at::Tensor buffer(const plan::Operation& operation, plan::BufferKind kind, int layer) const;
-  model::KeptLayer kept(const plan::Operation& operation) const;
+  model::SavedLayer saved(const plan::Operation& operation) const;
   const model::Row& row(const plan::Operation& operation) const { return bench_.pass.rows.at(operation.row); }
 
   Workbench& bench_;
@@ -35,6 +36,7 @@ class ComputeOperations {
   plan::PlanKind kind_;
   int layers_;
   Bindings bindings_;
+  ExpertOperations experts_{bench_, plan_, bindings_};
   std::shared_ptr<model::RecomputedLayer> recomputed_;  // of the row whose backward comes next
 };
 

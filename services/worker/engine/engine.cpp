@@ -7,9 +7,11 @@
 #include "common/base/error.h"
 #include "common/os/files.h"
 #include "common/plan/cost/measured.h"
+#include "common/plan/exchange_form.h"
 #include "common/plan/pool.h"
 #include "common/plan/timeline.h"
 #include "services/worker/engine/compute_operations.h"
+#include "services/worker/engine/exchange_operations.h"
 #include "services/worker/engine/pool.h"
 #include "services/worker/engine/protocol_operations.h"
 #include "services/worker/engine/schedule.h"
@@ -21,14 +23,20 @@ namespace {
 /// A plan with the functions that carry out its operations.
 struct Pass {
   Pass(Workbench& bench, plan::StepPlan given, plan::PlanKind kind)
-      : plan(std::move(given)), compute(bench, plan, kind), transfers(bench, plan), protocol(bench, kind) {
+      : plan(std::move(given)),
+        compute(bench, plan, kind),
+        transfers(bench, plan),
+        exchange(bench, plan),
+        protocol(bench, kind) {
     compute.install(table);
     transfers.install(table);
+    if (bench.exchange != nullptr) exchange.install(table);
     protocol.install(table);
   }
   plan::StepPlan plan;
   ComputeOperations compute;
   TransferOperations transfers;
+  ExchangeOperations exchange;
   ProtocolOperations protocol;
   OperationTable table;
 };
@@ -69,7 +77,7 @@ struct Engine::State {
         rotary(spec, config.data.seq_len, config.rope_cache == config::RopeCache::per_layer),
         exchange(make_exchange(communicators.exchange(), surroundings)),
         bench{config,        placement,   spec,   map_cell(context), surroundings,
-              communicators, pool.data(), rotary, *exchange,         {}},
+              communicators, pool.data(), rotary, exchange.get(),    {}},
         train(bench, train_plan, plan::PlanKind::train),
         validate(bench, validate_plan, plan::PlanKind::validate),
         executor(hooks(communicators)) {}
@@ -109,6 +117,7 @@ struct Engine::State {
     bench.pass.slot = slot;
     bench.pass.policy = policy_of(config, step, bench.cell.control.block->load_step.load(), optimizer_hash);
     bench.pass.row_loss.assign(static_cast<std::size_t>(batches.rows), 0.0);
+    bench.pass.dispatched.assign(static_cast<std::size_t>(batches.rows), {});
     bench.pass.expert_counts.assign(bench.cell.control.expert_counts.size(), 0);
   }
 
@@ -160,6 +169,9 @@ StepResult Engine::train(std::uint64_t step) {
   result.exposed_communication_ms = plan::sum_ms(plan::exposed_communication(state.train.plan, report.spans));
   result.waits_ms = state.surroundings.take_waits();
   result.imbalance = imbalance(state.spec, state.bench.pass.expert_counts);
+  result.exchange_rows = state.bench.pass.exchange_rows;
+  plan::ExchangeForm form = plan::exchange_form(state.config);
+  result.exchange_rows_limit = form.travels() ? form.received() : 0;
   result.predicted_peak = state.train.plan.peak_bytes;
   result.measured_peak = report.peak_bytes;
   result.pool_bytes = state.pool.bytes();

@@ -15,8 +15,10 @@ struct StepResult {
   double wall_ms = 0;
   std::array<LaneUse, plan::lane_count> lanes{};
   std::array<double, wait_kinds> waits_ms{};
-  double exposed_communication_ms = 0;  // something was transferred and nothing was computed
-  double imbalance = 0;                 // max over layers of (most tokens of an expert / mean); 0 without experts
+  double exposed_communication_ms = 0;   // something was transferred and nothing was computed
+  double imbalance = 0;                  // max over layers of (most tokens of an expert / mean); 0 without experts
+  std::int64_t exchange_rows = 0;        // most rows that a dispatch brought to this rank, its own among them
+  std::int64_t exchange_rows_limit = 0;  // that there is room for; 0: nothing travels
   std::int64_t predicted_peak = 0, measured_peak = 0, pool_bytes = 0, arena_bytes = 0;  // bytes
   std::int64_t rotary_bytes = 0;                                                        // tables of rotations
 };

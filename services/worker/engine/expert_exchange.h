@@ -4,22 +4,11 @@
 
 #include "common/collectives/collectives.h"
 #include "services/worker/engine/surroundings.h"
-#include "services/worker/model/tensors.h"
+#include "services/worker/model/expert_exchange.h"
 
 namespace ganymede::worker {
 
-/// A rank alone in its expert group: everything stays.
-class LocalExchange : public model::ExpertExchange {
- public:
-  int size() const override { return 1; }
-  int place() const override { return 0; }
-  std::vector<std::int64_t> counts(const std::vector<std::int64_t>& send_counts) override { return send_counts; }
-  at::Tensor rows(const at::Tensor& rows, const std::vector<std::int64_t>&, const std::vector<std::int64_t>&) override {
-    return rows;
-  }
-};
-
-/// Dispatch and combine between the ranks of an expert group. Used by the compute lane only.
+/// Between the ranks of an expert group, over its communicator. Used by the exchange lane only.
 class GroupExchange : public model::ExpertExchange {
  public:
   /// Both must outlive it.
@@ -28,15 +17,17 @@ class GroupExchange : public model::ExpertExchange {
   int size() const override { return communicator_.size(); }
   int place() const override { return communicator_.rank(); }
   std::vector<std::int64_t> counts(const std::vector<std::int64_t>& send_counts) override;
-  at::Tensor rows(const at::Tensor& rows, const std::vector<std::int64_t>& send_counts,
-                  const std::vector<std::int64_t>& receive_counts) override;
+  void rows(const at::Tensor& from, const std::vector<std::int64_t>& send_counts, const at::Tensor& to,
+            const std::vector<std::int64_t>& receive_counts, model::Way way) override;
+  void gather(const at::Tensor& own, const at::Tensor& all) override;
+  void sum(const at::Tensor& parts, const at::Tensor& sum) override;
 
  private:
   collectives::Communicator& communicator_;
   Surroundings& surroundings_;
 };
 
-/// The one that fits: `communicator` is null when this rank is alone in its expert group.
+/// Null when `communicator` is: this rank is alone in its expert group.
 std::unique_ptr<model::ExpertExchange> make_exchange(collectives::Communicator* communicator,
                                                      Surroundings& surroundings);
 

@@ -10,6 +10,7 @@
 #include "services/worker/engine/communicators.h"
 #include "services/worker/engine/expert_exchange.h"
 #include "services/worker/engine/surroundings.h"
+#include "services/worker/model/expert_dispatch.h"
 
 /// What the operations of one engine work on. Which operation may touch what, and when, follows from the plan's
 /// dependencies; nothing here is locked.
@@ -29,6 +30,8 @@ struct PassState {
   std::vector<double> row_loss;             // sums over the loss tokens of each row
   ExactSum norm_squared;                    // of this rank's gradient shards
   std::vector<std::int64_t> expert_counts;  // [MoE layers · experts]
+  std::vector<model::Dispatch> dispatched;  // by row: where its tokens went, of the layer that it is in
+  std::int64_t exchange_rows = 0;           // most rows that a dispatch has brought here
   std::vector<step_protocol::Vote> votes;
   step_protocol::DecisionRecord record;
   double loss = 0;  // validation: mean over all ranks
@@ -43,7 +46,7 @@ struct Workbench {
   Communicators& communicators;
   std::byte* pool;
   model::RotaryTables& rotary;
-  model::ExpertExchange& exchange;
+  model::ExpertExchange* exchange;  // null when this rank is alone in its expert group
   PassState pass;
 };
 

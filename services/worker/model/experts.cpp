@@ -136,7 +136,7 @@ struct Backward {
 }  // namespace
 
 at::Tensor experts(const ExpertTensors& weights, const ExpertInput& input, const at::Tensor& base,
-                   const at::Tensor& kept) {
+                   const at::Tensor& kept, const at::Tensor& to) {
   const Sizes sizes(weights);
   const auto& order = input.order;
   const auto slots = at::empty({order.slots(), sizes.hidden}, input.rows.options());
@@ -157,15 +157,17 @@ at::Tensor experts(const ExpertTensors& weights, const ExpertInput& input, const
     });
     multiply(hidden, weights.down[e].t(), slots.narrow(0, order.begin[e], count));
   });
-  auto out = at::empty({input.rows.size(0), sizes.hidden}, input.rows.options());
+  auto out = to.defined() ? to : at::empty({input.rows.size(0), sizes.hidden}, input.rows.options());
   sum_choices(order, slots, input.weights.const_data_ptr<float>(), base, out);
   return out;
 }
 
 ExpertGradients experts_backward(const ExpertTensors& weights, const ExpertTensors& gradients, const ExpertInput& input,
-                                 const at::Tensor& grad_output, bool accumulate, const at::Tensor& gate_up) {
+                                 const at::Tensor& grad_output, bool accumulate, const at::Tensor& gate_up,
+                                 const ExpertGradients& to) {
   const auto grad_slots = at::empty({input.order.slots(), input.rows.size(1)}, input.rows.options());
-  ExpertGradients result{at::empty_like(input.rows), at::zeros_like(input.weights)};
+  ExpertGradients result = to;
+  if (!to.rows.defined()) result = {at::empty_like(input.rows), at::zeros_like(input.weights)};
   const Backward backward{
       weights, gradients, input, grad_output, accumulate, grad_slots, result.weights.data_ptr<float>(), gate_up};
   for_experts(input.order, [&](std::int64_t expert, Scratch& scratch) { backward.run(expert, scratch); });

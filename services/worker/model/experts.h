@@ -20,9 +20,10 @@ struct ExpertTensors {
 };
 
 /// [n, H]: `base` (if defined) + Σ over this place's choices of weight · expert(row), in order of the choices. With
-/// `gate_up` ([slots, 2F]) the hidden activations are kept there for backward.
+/// `gate_up` ([slots, 2F]) the hidden activations are kept there for backward. Written to `to` if it is defined, which
+/// may be the rows.
 at::Tensor experts(const ExpertTensors& weights, const ExpertInput& input, const at::Tensor& base,
-                   const at::Tensor& gate_up = {});
+                   const at::Tensor& gate_up = {}, const at::Tensor& to = {});
 
 struct ExpertGradients {
   at::Tensor rows;     // [n, H]
@@ -31,8 +32,9 @@ struct ExpertGradients {
 
 /// `grad_output` [n, H], by the sum above. Hidden activations are computed again, expert by expert, unless `gate_up`
 /// has them (it is used up). Gradients of the experts' weights are written, or computed whole and then added with
-/// `accumulate`.
+/// `accumulate`. Written to `to` if it is defined: its rows may be `grad_output`, its weights are zeros.
 ExpertGradients experts_backward(const ExpertTensors& weights, const ExpertTensors& gradients, const ExpertInput& input,
-                                 const at::Tensor& grad_output, bool accumulate, const at::Tensor& gate_up = {});
+                                 const at::Tensor& grad_output, bool accumulate, const at::Tensor& gate_up = {},
+                                 const ExpertGradients& to = {});
 
 }  // namespace ganymede::worker::model

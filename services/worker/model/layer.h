@@ -4,13 +4,13 @@
 
 #include "services/worker/model/tensors.h"
 
-/// Forward, recomputation and backward of one transformer layer for one row.
+/// Forward, recomputation and backward of one transformer layer for one row. Layers whose tokens travel to experts of
+/// other ranks: layer_parts.h.
 namespace ganymede::worker::model {
 
 struct LayerContext {
   const model_spec::ModelSpec* spec = nullptr;
   const RotaryTables* rotary = nullptr;
-  ExpertExchange* exchange = nullptr;
   int layer = 0;
   int first_expert = 0, local_experts = 0;
 };
@@ -24,8 +24,10 @@ struct KeptLayer {
   at::Tensor query, key, value;           // fp32, as in AttentionInput
   at::Tensor scores;                      // fp32 [T, E], of the router
   at::Tensor gate, up;                    // dense layers: [T, F]
-  at::Tensor gate_up;  // [T · K, 2F]; undefined with an expert group: the rows of other ranks are sent again, and
-                       // their hidden activations computed again
+  at::Tensor gate_up;  // [slots, 2F]; undefined where the rows of other ranks are sent again: then their hidden
+                       // activations are computed again
+  at::Tensor choices;  // int32 [T, 2K], where rows travel and are not kept by who receives them
+  at::Tensor received_rows, received_choices;  // where they are: [N, H] and int32 [N, 2K]
   bool all() const { return normed.defined(); }
 };
 

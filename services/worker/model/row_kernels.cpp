@@ -101,6 +101,15 @@ void sum_rows_as(const T* base, const void* const* rows, const float* weights, s
   }
 }
 
+template <class T>
+void add_fp32_as(const T* base, const float* sum, T* out, std::size_t n) {
+  for (std::size_t i = 0; i < n; i += lanes()) {
+    auto total = hn::Add(load(sum + i, n - i), hn::Zero(Tag()));  // -0 becomes 0, as in sum_rows
+    if (base != nullptr) total = hn::Add(load(base + i, n - i), total);
+    store(total, out + i, n - i);
+  }
+}
+
 template <class From, class To>
 void convert_as(const From* x, To* out, std::size_t n, float scale) {
   const auto factor = constant(scale);
@@ -170,6 +179,10 @@ void SumRows(const void* base, const void* const* rows, const float* weights, st
        [&]<class T>(T*) { sum_rows_as(static_cast<const T*>(base), rows, weights, count, static_cast<T*>(out), n); });
 }
 
+void AddFp32(const void* base, const float* sum, void* out, std::size_t n, Element element) {
+  with(element, [&]<class T>(T*) { add_fp32_as(static_cast<const T*>(base), sum, static_cast<T*>(out), n); });
+}
+
 void ToFp32(const void* x, float* out, std::size_t n, bool add, Element element) {
   with(element, [&]<class T>(T*) { to_fp32_as(static_cast<const T*>(x), out, n, add); });
 }
@@ -211,6 +224,7 @@ HWY_EXPORT(RmsNormBackward);
 HWY_EXPORT(Swiglu);
 HWY_EXPORT(SwigluBackward);
 HWY_EXPORT(SumRows);
+HWY_EXPORT(AddFp32);
 HWY_EXPORT(ToFp32);
 HWY_EXPORT(FromFp32);
 HWY_EXPORT(ScaledToFp32);
@@ -235,6 +249,9 @@ float swiglu_backward(void* gate, void* up, void* grad, float weight, std::size_
 void sum_rows(const void* base, const void* const* rows, const float* weights, std::size_t count, void* out,
               std::size_t n, Element element) {
   HWY_DYNAMIC_DISPATCH(SumRows)(base, rows, weights, count, out, n, element);
+}
+void add_fp32(const void* base, const float* sum, void* out, std::size_t n, Element element) {
+  HWY_DYNAMIC_DISPATCH(AddFp32)(base, sum, out, n, element);
 }
 void to_fp32(const void* x, float* out, std::size_t n, bool add, Element element) {
   HWY_DYNAMIC_DISPATCH(ToFp32)(x, out, n, add, element);

@@ -27,6 +27,9 @@ float swiglu_backward(void* gate, void* up, void* grad, float weight, std::size_
 void sum_rows(const void* base, const void* const* rows, const float* weights, std::size_t count, void* out,
               std::size_t n, Element element);
 
+/// out = base (if not null) + sum, which is fp32: what sum_rows gives when it makes the sum itself.
+void add_fp32(const void* base, const float* sum, void* out, std::size_t n, Element element);
+
 /// out = x, or out += x.
 void to_fp32(const void* x, float* out, std::size_t n, bool add, Element element);
 /// out = x · scale.

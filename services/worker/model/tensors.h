@@ -56,17 +56,4 @@ class RotaryTables {
   std::vector<std::size_t> of_layer_;
 };
 
-/// Exchange between the ranks of an expert group. With one rank everything stays.
-class ExpertExchange {
- public:
-  virtual ~ExpertExchange() = default;
-  virtual int size() const = 0;
-  virtual int place() const = 0;
-  /// How many rows come from each place when this rank sends `send_counts[p]` to place p.
-  virtual std::vector<std::int64_t> counts(const std::vector<std::int64_t>& send_counts) = 0;
-  /// Sends rows of `rows` [n, C] (contiguous, in order of destination); returns the received ones in order of source.
-  virtual at::Tensor rows(const at::Tensor& rows, const std::vector<std::int64_t>& send_counts,
-                          const std::vector<std::int64_t>& receive_counts) = 0;
-};
-
 }  // namespace ganymede::worker::model

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/plan/exchange_form.h"
 #include "common/plan/traffic.h"
 #include "tests/support/training_run.h"
 
@@ -20,6 +21,8 @@ constexpr int steps = 6;
 struct World {
   int ranks = 4, expert_group = 1, replicas = 1, ranks_per_node = 0;
   std::string backend = "auto", dense = "fp32_all_to_all", experts = "fp32_all_to_all", gather = "fp32";
+  int router_groups = 1;
+  std::string exchange = "auto";          // of tokens
   std::vector<std::string> choices = {};  // of the plan
 };
 
@@ -32,6 +35,8 @@ std::vector<std::string> settings(const World& world) {
                                   fmt::format("wire.dense_gradients={}", world.dense),
                                   fmt::format("wire.expert_gradients={}", world.experts),
                                   fmt::format("wire.expert_gather={}", world.gather),
+                                  fmt::format("model.router_groups={}", world.router_groups),
+                                  fmt::format("expert_exchange={}", world.exchange),
                                   "data.rows_per_step=12",
                                   fmt::format("run.steps={}", steps),
                                   "checkpoint.every_steps=0",
@@ -57,6 +62,13 @@ TEST(Transports, SharedMemoryAndMessagesGiveTheSameBits) {
   expect_same_bits({.backend = "auto"}, {.backend = "gloo"});
   expect_same_bits({.expert_group = 2, .backend = "shm", .gather = "fp8"},
                    {.expert_group = 2, .backend = "gloo", .gather = "fp8"});
+}
+
+TEST(Transports, FormsOfTheExpertExchangeGiveTheSameBits) {
+  expect_same_bits({.expert_group = 2, .backend = "shm", .router_groups = 2},
+                   {.expert_group = 2, .backend = "shm", .router_groups = 2, .exchange = "uneven"});
+  expect_same_bits({.ranks = 2, .expert_group = 2, .backend = "shm", .router_groups = 2},
+                   {.ranks = 2, .expert_group = 2, .backend = "gloo", .router_groups = 2});
 }
 
 TEST(Transports, SumsInRankOrderDoNotDependOnNodes) {
@@ -110,7 +122,8 @@ TEST_P(Counters, HaveTheBytesOfTheClosedForm) {
   }
   nlohmann::json last = run->metrics().back();
   for (const nlohmann::json& line : last["traffic"]) {
-    if (line["operation"] == "control" || line["operation"] == "dispatch") continue;
+    bool exchange = line["operation"] == "dispatch" || line["operation"] == "combine";
+    if (line["operation"] == "control" || (exchange && !plan::exchange_form(config).even)) continue;
     counted[{line["bucket"], line["operation"]}] += {line["bytes_inside_node"], line["bytes_between_nodes"]};
   }
   ASSERT_FALSE(expected.empty());
@@ -121,10 +134,14 @@ TEST_P(Counters, HaveTheBytesOfTheClosedForm) {
   EXPECT_EQ(counted.size(), expected.size());
   EXPECT_EQ(last["memory"]["device_measured_peak"], last["memory"]["device_predicted_peak"]);
   EXPECT_GE(last["exposed_communication_ms"].get<double>(), 0);
+  if (GetParam().expert_group == 1) return;
+  EXPECT_EQ(last["exchange_rows_limit"], config.data.seq_len * config.parallel.expert_group);
+  EXPECT_LE(last["exchange_rows_max"], last["exchange_rows_limit"]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Worlds, Counters,
                          testing::Values(World{.ranks = 2}, World{.ranks = 4, .expert_group = 2},
+                                         World{.ranks = 4, .expert_group = 2, .router_groups = 2},
                                          World{.ranks_per_node = 2,
                                                .choices = {"dense.reshard=node", "micro_batch.rows=1",
                                                            "micro_batch.reduce=each", "reuse_embedding=false"}},

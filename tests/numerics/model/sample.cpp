@@ -109,7 +109,7 @@ Row row_of(const std::vector<std::int64_t>& documents, std::int64_t vocabulary, 
 }
 
 Layer::Layer(const Shape& shape) : spec(spec_of(shape)), rotary(spec, shape.tokens()) {
-  context = {&spec, &rotary, &alone, 0, 0, shape.experts};
+  context = {&spec, &rotary, 0, 0, shape.experts};
 }
 
 LayerResult run_layer(const LayerContext& context, const LayerTensors& weights, const Row& row, const at::Tensor& input,

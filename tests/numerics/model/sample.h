@@ -37,16 +37,6 @@ LayerTensors filled_like(const LayerTensors& tensors, double value);
 Row row_of(const std::vector<std::int64_t>& documents, std::int64_t vocabulary, std::uint64_t seed = 3);
 at::Tensor random_tensor(at::IntArrayRef size, std::uint64_t seed, double scale = 1);
 
-class NoExchange : public ExpertExchange {
- public:
-  int size() const override { return 1; }
-  int place() const override { return 0; }
-  std::vector<std::int64_t> counts(const std::vector<std::int64_t>& send) override { return send; }
-  at::Tensor rows(const at::Tensor& rows, const std::vector<std::int64_t>&, const std::vector<std::int64_t>&) override {
-    return rows;
-  }
-};
-
 /// A layer with all that its context points to.
 struct Layer {
   explicit Layer(const Shape& shape);
@@ -55,7 +45,6 @@ struct Layer {
 
   model_spec::ModelSpec spec;
   RotaryTables rotary;
-  NoExchange alone;
   LayerContext context;
 };
 

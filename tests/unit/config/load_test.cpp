@@ -88,9 +88,9 @@ TEST_F(Effective, HasEveryKeyWithAnExplanation) {
 /// "run.steps", … of the structs in config.h: one member a line, "  type name = value;  // …".
 std::set<std::string> members_of_the_header() {
   std::ifstream file(GANYMEDE_SOURCE_DIR "/common/config/config.h");
-  std::set<std::string> members{"recompute",        "keep_gathered", "reuse_embedding",
-                                "norm_in_backward", "early_release", "gather_on_compute_lane",
-                                "rope_cache",       "stream_update", "reduce_into_compute_pool"};
+  std::set<std::string> members{
+      "recompute",     "expert_exchange",        "keep_gathered", "reuse_embedding", "norm_in_backward",
+      "early_release", "gather_on_compute_lane", "rope_cache",    "stream_update",   "reduce_into_compute_pool"};
   std::string section;
   for (std::string line; std::getline(file, line) && !line.starts_with("struct Config {");) {
     std::istringstream words(line.substr(0, line.find(';')));

@@ -29,6 +29,8 @@ class TestWorld {
 
   TestCell& cell(int rank) { return *ranks_.at(rank).cell; }
   Engine& engine(int rank) { return *ranks_.at(rank).engine; }
+  /// Bytes that have left a rank since it began.
+  TrafficLines traffic(int rank) { return ranks_.at(rank).communicators->traffic(); }
   int size() const { return static_cast<int>(ranks_.size()); }
 
  private:

@@ -26,6 +26,25 @@ class RowKernels : public ::testing::TestWithParam<at::ScalarType> {
   }
 };
 
+TEST_P(RowKernels, ASumThatOthersMadeIsAddedWithTheBitsOfOneMadeHere) {
+  for (std::int64_t n : {1, 7, 33}) {
+    const auto size = static_cast<std::size_t>(n);
+    const auto base = values(n, GetParam()), a = values(n, GetParam()) * 0.3, b = values(n, GetParam()) * -0.7;
+    const auto sum = a.to(at::kFloat) + b.to(at::kFloat);
+    const void* rows[] = {a.const_data_ptr(), b.const_data_ptr()};
+    for (const void* under : {base.const_data_ptr(), static_cast<const void*>(nullptr)}) {
+      auto here = at::full({n + 1}, 99, at::dtype(GetParam())), there = here.clone();
+      sum_rows(under, rows, nullptr, 2, here.data_ptr(), size, element());
+      add_fp32(under, sum.const_data_ptr<float>(), there.data_ptr(), size, element());
+      EXPECT_TRUE(here.equal(there)) << n;
+    }
+  }
+  const float negative_zero = -0.0f;
+  float out = 1;
+  add_fp32(nullptr, &negative_zero, &out, 1, Element::fp32);
+  EXPECT_FALSE(std::signbit(out)) << "as a sum that begins with 0";
+}
+
 TEST_P(RowKernels, RowsOfEveryLengthAreComputedToTheirEndAndNoFurther) {
   for (std::int64_t n = 1; n <= 40; ++n) {
     const auto x = values(n, GetParam()), y = values(n, GetParam()) * 0.5;

@@ -131,6 +131,8 @@ TEST_P(EveryShape, ComputeReadsParametersOnlyAfterTheirGather) {
     if (!reads || o.layer < 0) continue;
     for (std::size_t b = 0; b < placement.buckets.size(); ++b) {
       if (placement.buckets[b].layer != o.layer) continue;
+      bool experts = placement.buckets[b].kind == model_spec::BucketKind::experts;
+      if (o.part != Part::whole && experts != (o.part == Part::experts)) continue;
       auto gathers = of_kind(plan, OperationKind::gather);
       EXPECT_TRUE(std::any_of(gathers.begin(), gathers.end(), [&](int g) {
         return plan.operations[g].bucket == static_cast<int>(b) && before[i].contains(g);

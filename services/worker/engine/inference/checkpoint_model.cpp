@@ -92,7 +92,7 @@ at::Tensor CheckpointModel::view(const std::string& name) const {
 at::Tensor CheckpointModel::hidden(const model::Row& row) {
   at::Tensor state = model::embed(view("model.embed_tokens.weight"), row);
   for (int layer = 0; layer < config_.model.layers; ++layer) {
-    model::LayerContext context{&spec_, &*rotary_, &exchange_, layer, 0, placement_.local_experts};
+    model::LayerContext context{&spec_, &*rotary_, layer, 0, placement_.local_experts};
     state = model::forward_layer(context, layers_[layer], row, state, nullptr, nullptr);
   }
   return state;

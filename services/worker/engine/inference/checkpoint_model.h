@@ -7,7 +7,6 @@
 
 #include "common/config/config.h"
 #include "common/placement/placement.h"
-#include "services/worker/engine/expert_exchange.h"
 #include "services/worker/model/ends.h"
 #include "services/worker/model/layer.h"
 
@@ -44,7 +43,6 @@ class CheckpointModel {
   std::vector<at::Tensor> buckets_;  // flat arrays as placement lays them out
   std::vector<model::LayerTensors> layers_;
   std::optional<model::RotaryTables> rotary_;
-  LocalExchange exchange_;
 };
 
 }  // namespace ganymede::worker

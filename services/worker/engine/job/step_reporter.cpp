@@ -50,7 +50,7 @@ Pairs wait_times(const StepResult& result) {
 
 Pairs bytes_moved(const StepNews& news) {
   Pairs pairs;
-  for (const char* operation : {"gather", "reduce", "replica_reduce", "dispatch", "control"}) {
+  for (const char* operation : {"gather", "reduce", "replica_reduce", "dispatch", "combine", "control"}) {
     double bytes = 0;
     for (const TrafficLine& line : news.traffic) {
       if (line.operation == operation) bytes += static_cast<double>(line.inside + line.between);
@@ -107,6 +107,8 @@ msg::Message::BodyOffset step_report(flatbuffers::FlatBufferBuilder& builder, co
   report.add_traffic(traffic);
   report.add_predicted_peak(static_cast<std::uint64_t>(result.predicted_peak));
   report.add_measured_peak(static_cast<std::uint64_t>(result.measured_peak));
+  report.add_exchange_rows_max(result.exchange_rows);
+  report.add_exchange_rows_limit(result.exchange_rows_limit);
   report.add_generation(news.generation);
   report.add_flops(news.flops);
   report.add_peak_flops(news.peak_flops);
