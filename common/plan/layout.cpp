@@ -56,26 +56,26 @@ std::int64_t peak(const StepPlan& plan) {
 namespace {
 
 /// Where a buffer lies: each part has its own offsets.
-enum Part : std::size_t { computation, reductions, arena };
+enum Region : std::size_t { computation, reductions, arena };
 
-std::vector<Part> parts_of(const StepPlan& plan, bool reductions_apart) {
-  std::vector<Part> parts;
+std::vector<Region> regions_of(const StepPlan& plan, bool reductions_apart) {
+  std::vector<Region> regions;
   for (const Buffer& buffer : plan.buffers) {
     bool gradients = buffer.kind == BufferKind::gradients;
-    parts.push_back(!in_pool(buffer) ? arena : gradients && reductions_apart ? reductions : computation);
+    regions.push_back(!in_pool(buffer) ? arena : gradients && reductions_apart ? reductions : computation);
   }
   for (const Operation& operation : plan.operations) {
     if (operation.lane != Lane::reduce || !reductions_apart) continue;
-    for (int b : operation.takes) parts[b] = reductions;
+    for (int b : operation.takes) regions[b] = reductions;
   }
-  return parts;
+  return regions;
 }
 
 }  // namespace
 
 void lay_out_buffers(StepPlan& plan, bool reductions_apart) {
   std::vector<Lifetime> life = lifetimes(plan);
-  std::vector<Part> parts = parts_of(plan, reductions_apart);
+  std::vector<Region> regions = regions_of(plan, reductions_apart);
   std::vector<int> order(plan.buffers.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
@@ -84,12 +84,12 @@ void lay_out_buffers(StepPlan& plan, bool reductions_apart) {
   std::array<std::int64_t, 3> size{};
   for (int b : order) {
     Buffer& buffer = plan.buffers[b];
-    buffer.offset = lowest_fit(placed[parts[b]], life[b], buffer.bytes);
-    size[parts[b]] = std::max(size[parts[b]], buffer.offset + buffer.bytes);
-    keep_in_order(placed[parts[b]], {buffer.offset, buffer.offset + buffer.bytes, life[b]});
+    buffer.offset = lowest_fit(placed[regions[b]], life[b], buffer.bytes);
+    size[regions[b]] = std::max(size[regions[b]], buffer.offset + buffer.bytes);
+    keep_in_order(placed[regions[b]], {buffer.offset, buffer.offset + buffer.bytes, life[b]});
   }
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
-    if (parts[b] == reductions) plan.buffers[b].offset += size[computation];
+    if (regions[b] == reductions) plan.buffers[b].offset += size[computation];
   }
   plan.pool_bytes = size[computation] + size[reductions];
   plan.arena_bytes = size[arena];
