@@ -42,7 +42,8 @@ ordered_json operations(const PlanReport& report) {
 ordered_json memory(const PlanReport& report) {
   ordered_json object = {{"pool_bytes", report.plan.pool_bytes},
                          {"peak_bytes", report.plan.peak_bytes},
-                         {"arena_bytes", report.plan.arena_bytes}};
+                         {"arena_bytes", report.plan.arena_bytes},
+                         {"rotary_bytes", report.plan.rotary_bytes}};
   auto kinds = plan::peak_by_kind(report.plan);
   for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
     if (kinds[kind] > 0) object["at_peak"][plan::name(static_cast<plan::BufferKind>(kind))] = kinds[kind];

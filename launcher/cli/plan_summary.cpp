@@ -55,6 +55,8 @@ std::string memory(const PlanReport& report) {
     text += fmt::format("  {:<17} {:>10}\n", plan::name(static_cast<plan::BufferKind>(kind)),
                         bytes(static_cast<std::uint64_t>(kinds[kind])));
   }
+  text += fmt::format("  beside the pool, tables of rotations: {}\n",
+                      bytes(static_cast<std::uint64_t>(report.plan.rotary_bytes)));
   std::uint64_t sum = 0;
   for (const auto& segment : report.segments) sum += segment.bytes;
   text += fmt::format("\nshared memory of the cell: {}\n", bytes(sum));
