@@ -6,6 +6,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/plan/plan.h"
@@ -51,7 +52,8 @@ struct ExecutorReport {
 /// An operation threw. The text names it; `cause` is what it threw.
 class OperationFailed : public std::runtime_error {
  public:
-  OperationFailed(const std::string& text, std::exception_ptr cause) : std::runtime_error(text), cause_(cause) {}
+  OperationFailed(const std::string& text, std::exception_ptr cause)
+      : std::runtime_error(text), cause_(std::move(cause)) {}
   const std::exception_ptr& cause() const { return cause_; }
 
  private:
