@@ -5,6 +5,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include <deque>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 
@@ -64,6 +65,8 @@ std::string one_line(std::string_view text) {
 void start(const std::string& name, const std::string& file, bool echo, Level lowest) {
   auto& j = journal();
   std::lock_guard lock(j.mutex);
+  std::error_code ignored;
+  if (std::filesystem::is_fifo(file, ignored)) fail("Log file {} is a pipe: remove it.", file);
   try {
     auto to_file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file);
     if (!echo) return j.use(name, {to_file}, lowest);

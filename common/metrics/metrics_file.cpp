@@ -1,6 +1,7 @@
 #include "common/metrics/metrics_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -101,12 +102,18 @@ void MetricsFile::mend_end() {
   }
 }
 
-void MetricsFile::open() {
-  fd_ = os::Fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!fd_) fail("Metrics file {} cannot be opened: {}.", path_, std::strerror(errno));
+void MetricsFile::open() { fd_ = os::open_for_append(path_); }
+
+/// What was removed under the run would be written to where nobody finds it.
+void MetricsFile::begin_again_if_removed() {
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0 || status.st_nlink > 0) return;
+  log::warn("{} was removed while the run goes on: it is begun again.", path_);
+  open();
 }
 
 void MetricsFile::append(const Record& record) {
+  begin_again_if_removed();
   std::string line = record.json() + "\n";
   off_t before = ::lseek(fd_.get(), 0, SEEK_END);
   for (std::string_view rest = line; !rest.empty();) {

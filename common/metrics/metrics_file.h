@@ -35,6 +35,7 @@ class MetricsFile {
 
  private:
   void open();
+  void begin_again_if_removed();
   void mend_end();
   std::string path_;
   os::Fd fd_;

@@ -40,6 +40,16 @@ bool is_device(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
+/// Opens what has to be a file: a pipe of this name would hold up whoever opens it until somebody comes to its other
+/// end. Folders are left to what is done with them.
+Fd open_file(const std::string& path, int flags, const char* failed) {
+  Fd fd(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0644));
+  if (!fd && errno == ENXIO) fail("{} is not a file.", path);
+  if (!fd) fail("{} cannot be {}: {}.", path, failed, reason());
+  if (is_device(path)) fail("{} is not a file.", path);
+  return fd;
+}
+
 /// The file that a link leads to, so that it is replaced and not the link; else the path itself.
 std::string linked_file(const std::string& path) {
   std::error_code error;
@@ -50,8 +60,10 @@ std::string linked_file(const std::string& path) {
 
 /// There is no old content to keep, and its name must not become that of a file.
 void write_to_device(const std::string& path, std::string_view content) {
-  Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd && errno == ENXIO) fail("{} is a pipe that nobody reads.", path);
   if (!fd) fail("{} cannot be opened: {}.", path, reason());
+  if (::fcntl(fd.get(), F_SETFL, 0) != 0) fail("{} cannot be opened: {}.", path, reason());
   write_all(fd.get(), content, path);
 }
 
@@ -62,9 +74,10 @@ std::string folder_of(const std::string& path) {
 
 }  // namespace
 
+Fd open_for_append(const std::string& path) { return open_file(path, O_WRONLY | O_CREAT | O_APPEND, "opened"); }
+
 std::string read_file(const std::string& path) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) fail("{} cannot be read: {}.", path, reason());
+  Fd fd = open_file(path, O_RDONLY, "read");
   std::string content;
   char piece[1 << 16];
   for (;;) {
@@ -126,7 +139,7 @@ std::optional<Fd> try_lock(const std::string& path) {
 }
 
 FileMapping::FileMapping(const std::string& path) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (!fd || ::fstat(fd.get(), &status) != 0) fail("{} cannot be read: {}.", path, reason());
   if (!S_ISREG(status.st_mode)) fail("{} is not a file.", path);

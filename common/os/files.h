@@ -9,7 +9,10 @@
 
 namespace ganymede::os {
 
-/// The whole file. Throws Error naming path and reason.
+/// A file, made if it is missing, whose writes go to its end. Throws Error naming path and reason; also for what is no
+/// file (a pipe would hold up whoever opens it).
+Fd open_for_append(const std::string& path);
+/// The whole file. Throws Error naming path and reason, or that it is not a file.
 std::string read_file(const std::string& path);
 /// Writes to a temporary file beside it, syncs, renames, syncs the folder: afterwards the old or the new content is
 /// there, whatever happens. Throws Error (a full disk leaves the old file). A path that leads to a device or a pipe is

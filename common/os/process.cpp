@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "common/base/error.h"
+#include "common/os/files.h"
 
 extern char** environ;
 
@@ -57,8 +58,7 @@ Prepared prepare(const Command& command) {
   p.parent = ::getpid();
   if (p.own_group) p.input = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!command.output_file.empty()) {
-    p.output = Fd(::open(command.output_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-    if (!p.output) fail("Output file {} cannot be opened: {}.", command.output_file, std::strerror(errno));
+    p.output = open_for_append(command.output_file);
   }
   return p;
 }

@@ -66,6 +66,7 @@ int run(int argc, char** argv) {
 
 int program(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // as for the keeper
   return run_command("", [&] { return run(argc, argv); });
 }
 

@@ -22,6 +22,7 @@ constexpr std::size_t most_crashes = 5;
 constexpr auto crash_window = std::chrono::seconds(60);
 constexpr auto first_pause = std::chrono::milliseconds(100);
 constexpr int look_up_milliseconds = 200;
+constexpr double stop_now_seconds = 10;  // a launcher that works needs less than one
 
 bool ignored(int signal) {
   struct sigaction action {};
@@ -63,6 +64,7 @@ os::Ending LauncherWatch::tend(const os::Child& launcher) {
     server_.serve();
     forward_signals(launcher);
     if (auto ending = os::poll_ending(launcher)) return *ending;
+    end_mute(launcher);
     reap_all_but(launcher.pid);
   }
 }
@@ -77,9 +79,19 @@ void LauncherWatch::forward_signals(const os::Child& launcher) {
     if (signal != SIGUSR1) {
       stop_signal_ = signal;
       note_stop_order(interrupts_ > 1 ? StopOrder::now : StopOrder::after_step);
+      if (interrupts_ > 1 && !must_end_) must_end_ = Deadline::after_seconds(stop_now_seconds);
     }
     os::send_signal(launcher, signal);
   }
+}
+
+/// A launcher that was told to end at once and does not (it hangs, or somebody has stopped it) is killed.
+void LauncherWatch::end_mute(const os::Child& launcher) {
+  if (!must_end_ || !must_end_->passed()) return;
+  log::warn("The launcher did not end within {} seconds: it is killed.", stop_now_seconds);
+  stop_signal_ = SIGKILL;
+  must_end_.reset();
+  os::send_signal(launcher, SIGKILL);
 }
 
 /// A launcher that a forwarded signal ended before it could handle signals was stopped, not broken.

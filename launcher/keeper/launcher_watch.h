@@ -25,14 +25,16 @@ class LauncherWatch {
  private:
   os::Ending tend(const os::Child& launcher);
   void forward_signals(const os::Child& launcher);
+  void end_mute(const os::Child& launcher);
   std::optional<int> final_code(const os::Ending& ending) const;
   void back_off(const os::Ending& ending);
 
   os::Command command_;
   SegmentServer& server_;
   os::Fd signals_;
-  int interrupts_ = 0;   // how often SIGINT was forwarded
-  int stop_signal_ = 0;  // the last of SIGINT and SIGTERM that was forwarded
+  int interrupts_ = 0;                // how often SIGINT was forwarded
+  int stop_signal_ = 0;               // the last of SIGINT and SIGTERM that was forwarded
+  std::optional<Deadline> must_end_;  // once the run was told to stop now
   std::deque<Clock::time_point> crashes_;
 };
 

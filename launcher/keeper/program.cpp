@@ -1,5 +1,6 @@
 #include "launcher/keeper/program.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -65,6 +66,7 @@ int keep(const Arguments& arguments) {
 }  // namespace
 
 int program(int argc, char** argv) {
+  ::signal(SIGXFSZ, SIG_IGN);  // here and in all that is started: a limit on file sizes is an error of the write
   try {
     return keep(parse_arguments(argc, argv));
   } catch (const Error& error) {

@@ -1,6 +1,7 @@
 #include "launcher/supervisor/last_metrics.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -36,6 +37,8 @@ std::optional<LastMetrics> parse(const std::string& line) {
 }  // namespace
 
 std::optional<LastMetrics> read_last_metrics(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return std::nullopt;
   std::streamoff size = file.tellg();

@@ -1,6 +1,7 @@
 #include "launcher/supervisor/log_tail.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -13,6 +14,8 @@ namespace {
 constexpr std::streamoff most_bytes = 16 << 10;
 
 std::string tail(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return "";
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return "";
   std::streamoff size = file.tellg();

@@ -242,5 +242,15 @@ TEST_F(Keeper, WrongUsageIsExitCodeTwo) {
   EXPECT_EQ(program(static_cast<int>(argv.size()), argv.data()), 2);
 }
 
+TEST_F(Keeper, LauncherThatHangsIsKilledWhenItIsToldToEndAtOnce) {
+  start("trap '' INT; touch ready; while true; do sleep 0.1; done");
+  await("ready");
+  for (int i = 0; i < 2; ++i) {
+    ::kill(keeper_, SIGINT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));  // two at once are one
+  }
+  EXPECT_EQ(end(), 75);
+}
+
 }  // namespace
 }  // namespace ganymede::keeper

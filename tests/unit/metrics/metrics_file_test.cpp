@@ -75,6 +75,15 @@ TEST_F(Metrics, LinesAreAppendedAcrossOpens) {
   EXPECT_EQ(content(), step(1).json() + "\n" + step(2).json() + "\n");
 }
 
+TEST_F(Metrics, AFileThatIsRemovedUnderTheRunIsBegunAgain) {
+  MetricsFile metrics(file);
+  metrics.append(step(1));
+  std::filesystem::remove(file);
+  metrics.append(step(2));
+  metrics.append(step(3));
+  EXPECT_EQ(content(), step(2).json() + "\n" + step(3).json() + "\n");
+}
+
 TEST_F(Metrics, TornLastLineIsCutOff) {
   MetricsFile(file).append(step(1));
   std::string whole = content();

@@ -96,6 +96,16 @@ TEST_F(Files, ErrorsNamePathAndReason) {
   EXPECT_NE(error_of([&] { make_private_folder(in("file/below")); }).find(in("file/below")), std::string::npos);
 }
 
+TEST_F(Files, APipeInPlaceOfAFileIsRefusedAndHoldsUpNobody) {
+  ASSERT_EQ(::mkfifo(in("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(error_of([&] { read_file(in("pipe")); }), in("pipe") + " is not a file.");
+  EXPECT_EQ(error_of([&] { FileMapping map(in("pipe")); }), in("pipe") + " is not a file.");
+  EXPECT_EQ(error_of([&] { open_for_append(in("pipe")); }), in("pipe") + " is not a file.");
+  EXPECT_EQ(error_of([&] { write_file_atomically(in("pipe"), "x"); }), in("pipe") + " is a pipe that nobody reads.");
+  Fd reader(::open(in("pipe").c_str(), O_RDONLY | O_NONBLOCK));
+  EXPECT_EQ(error_of([&] { open_for_append(in("pipe")); }), in("pipe") + " is not a file.");
+}
+
 TEST_F(Files, PrivateFoldersAreForTheirOwnerAlone) {
   ::umask(0);
   make_private_folder(in("a/b/c"));
