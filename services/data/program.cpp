@@ -98,8 +98,7 @@ void add_rows(CLI::App& app) {
 }
 
 int command_line(int argc, char** argv) {
-  CLI::App app("Datasets of Ganymede. With --run DIR --rank R: the data server of a run (started by its launcher).");
-  app.name("ganymede-data");
+  CLI::App app("Datasets: packs text, shows what is in them", "ganymede data");
   app.require_subcommand(1);
   add_pack(app);
   add_inspect(app);
@@ -110,7 +109,7 @@ int command_line(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    fail_usage("{} (see `ganymede data --help`)", command_line::fault(app, error));
+    command_line::refuse(app, error);
   }
   return static_cast<int>(ExitCode::done);
 }
