@@ -13,8 +13,9 @@ namespace ganymede::launcher {
 
 /// What the last lines of a run are made from.
 struct RunSummary {
-  std::uint64_t step = 0, steps = 0;
-  double loss = 0;  // of the last step
+  std::uint64_t step = 0, steps = 0;  // the last one that this run has done; 0: none
+  std::uint64_t load_step = 0;        // of the checkpoint that this launch began with, perhaps another run's
+  double loss = 0;                    // of `step`
   std::optional<double> validation_loss = {};
   std::optional<std::uint64_t> checkpoint = {};  // step of the newest one
   double seconds = 0;                            // of this launch

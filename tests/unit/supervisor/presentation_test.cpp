@@ -130,6 +130,27 @@ TEST(Closing, GoesOnWithWhatTheUserSet) {
               HasSubstr("--steps 100 --set parallel.ranks=4 --set data.path=mine --set 'sample.prompt=\"a b\"'\n"));
 }
 
+TEST(Closing, RunWithoutACheckpointOfItsOwnBeginsAgainFromTheOther) {
+  config::Config config;
+  config.run.steps = 50;
+  Options options{.run = "/r/run", .recipe = "/r/tiny.toml", .from = "/r/the base", .settings = {}};
+  std::string stopped = closing_lines({.step = 0, .steps = 50, .load_step = 30}, config, options, "/bin");
+  EXPECT_THAT(stopped, HasSubstr("stopped at step 30/50"));
+  EXPECT_THAT(stopped, HasSubstr("--run /r/run --from '/r/the base' --steps 50"));
+  stopped = closing_lines({.step = 40, .steps = 50, .load_step = 30, .checkpoint = 40}, config, options, "/bin");
+  EXPECT_THAT(stopped, HasSubstr("stopped at step 40/50"));
+  EXPECT_THAT(stopped, Not(HasSubstr("--from"))) << "it goes on from its own";
+}
+
+TEST(Closing, NamesTheLastOfAPathThatTheUserGaveTwice) {
+  config::Config config;
+  Options options{.run = "/r/run", .recipe = "/r/tiny.toml", .from = "", .settings = {}};
+  options.settings = {"data.path=first", "data.tokenizer=\"/t\"", "data.path=last", "data.tokenizer=bytes",
+                      "data.path=\"/r/last\""};
+  std::string text = closing_lines({.step = 7, .steps = 50, .checkpoint = 5}, config, options, "/bin");
+  EXPECT_THAT(text, HasSubstr("--steps 100 --set data.path=last --set data.tokenizer=bytes\n"));
+}
+
 TEST(Closing, KeepsATokenizerThatIsNoFile) {
   config::Config config;
   Options options{.run = "/r/run", .recipe = "/r/tiny.toml", .from = "", .settings = {}};
