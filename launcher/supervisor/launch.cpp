@@ -11,6 +11,7 @@
 #include "launcher/keeper/stop_order.h"
 #include "launcher/supervisor/answers.h"
 #include "launcher/supervisor/closing.h"
+#include "launcher/supervisor/last_metrics.h"
 #include "launcher/supervisor/launching.h"
 #include "launcher/supervisor/memory_estimate.h"
 #include "launcher/supervisor/node_answers.h"
@@ -150,6 +151,11 @@ Outcome run(Launch& launch, const Options& options) {
                                      shortened(options.run), launch.ready.load_step, 2 * launch.ready.load_step));
     return {};
   }
+  std::string older =
+      set_aside_older_metrics(service::metrics_file, {.load_step = cells.load_step(),
+                                                      .decided = cells.decided_step(),
+                                                      .load_from_other = !launch.ready.job.load_from.empty()});
+  if (!older.empty()) launch.terminal.line(older);
   StepLog steps(service::metrics_file, cells.decided_step(), static_cast<std::uint64_t>(launch.ready.config.run.steps),
                 launch.terminal);
   Outcome outcome = launch.supervise(cells, steps);
