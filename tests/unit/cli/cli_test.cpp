@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "common/base/error.h"
@@ -12,6 +14,7 @@
 #include "launcher/cli/recipe_paths.h"
 #include "launcher/cli/run_access.h"
 #include "launcher/cli/status_view.h"
+#include "launcher/cli/train.h"
 #include "tests/support/temporary_folder.h"
 
 namespace ganymede::cli {
@@ -53,6 +56,40 @@ TEST(RecipePaths, RunIsNamedAfterTheRecipeOrIsTheFolderOfItsConfig) {
   EXPECT_EQ(default_run(config), "runs/config");
   std::ofstream(folder.path() + "/job.json") << "{}";
   EXPECT_EQ(default_run(config), folder.path());
+}
+
+TEST(RecipePaths, RunWithControlCharactersIsRefusedAndShownEscaped) {
+  EXPECT_NO_THROW(check_run_folder("/w/a run of \u00e9"));
+  for (const auto& [run, shown] : std::map<std::string, std::string>{{"/w/a\nb", "'/w/a\\nb'"},
+                                                                     {"/w/a\tb", "'/w/a\\tb'"},
+                                                                     {"/w/a\x7f", "'/w/a\\x7f'"},
+                                                                     {"/w/\x1b[K", "\\x1b[K"}}) {
+    try {
+      check_run_folder(run);
+      FAIL() << shown << " was taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_NE(std::string(error.what()).find(shown), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(Train, EmptyWordIsNotTheSameAsNone) {
+  for (const char* name : {"--from", "--run", "--key", "--nodes", "RECIPE"}) {
+    CLI::App app;
+    add_train(app);
+    bool option = name[0] == '-';
+    std::vector<std::string> words = {"train", option ? "/none.toml" : ""};
+    if (option) words.insert(words.end(), {name, ""});
+    std::reverse(words.begin(), words.end());  // CLI11 takes the last one first
+    try {
+      app.parse(words);
+      FAIL() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_EQ(std::string(error.what()).find(std::string(name) + " is empty: "), 0u) << error.what();
+    }
+  }
 }
 
 /// A status with one worker operation a rank.
