@@ -112,12 +112,15 @@ void show_sample(const config::Config& config, const Options& options, const std
                        fmt::format("{}", config.sample.temperature)};
   command.environment = worker_environment(config, os::inspect_machine());
   terminal.line(fmt::format("sample of {} tokens:", config.sample.tokens));
+  // A program that did not end by itself has left its line without an end.
   try {
     os::Ending ending = run_child(command, signals, Deadline::after_seconds(sample_seconds));
-    if (ending.signal != 0 || ending.exit_code != 0)
+    if (ending.signal != 0) terminal.line(fmt::format("\nthe sample ends here: {}", ending.describe()));
+    if (ending.signal == 0 && ending.exit_code != 0)
       terminal.line(fmt::format("no sample could be generated ({})", ending.describe()));
   } catch (const Error& error) {
-    terminal.line(fmt::format("the sample ends here: {}", error.what()));
+    bool stopped = error.code() == ExitCode::can_go_on;
+    terminal.line(fmt::format("\nthe sample ends here: {}", stopped ? "stopped by a signal" : error.what()));
   }
 }
 

@@ -84,7 +84,7 @@ void add_text_commands(CLI::App& app) {
   decode->add_option("dataset", *dataset, "Folder of the dataset")->required();
   auto dim = std::make_shared<std::uint64_t>(0);
   decode->add_option("--dim", *dim, "Show the first so many tokens dim where stdout is a terminal");
-  decode->callback([=] { decode_command(*dataset, std::cin, isatty(STDOUT_FILENO) == 1 ? *dim : 0); });
+  decode->callback([=] { decode_command(*dataset, std::cin, *dim, isatty(STDOUT_FILENO) == 1); });
 }
 
 void add_rows(CLI::App& app) {
