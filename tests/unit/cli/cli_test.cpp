@@ -93,7 +93,8 @@ TEST(Train, EmptyWordIsNotTheSameAsNone) {
 }
 
 /// A status with one worker operation a rank.
-msg::Message status_of(const std::vector<std::string>& operations, std::uint64_t step = 7, double loss = 2.5) {
+msg::Message status_of(const std::vector<std::string>& operations, std::uint64_t step = 7, double loss = 2.5,
+                       const std::vector<int>& missing = {}) {
   return msg::Message::build(1, 1, [&](flatbuffers::FlatBufferBuilder& builder) {
     std::vector<flatbuffers::Offset<fbs::CellStatus>> cells;
     for (std::size_t rank = 0; rank < operations.size(); ++rank) {
@@ -103,6 +104,7 @@ msg::Message status_of(const std::vector<std::string>& operations, std::uint64_t
       cells.push_back(fbs::CreateCellStatusDirect(builder, static_cast<int>(rank), 0, &services));
     }
     std::vector<flatbuffers::Offset<fbs::LauncherStatus>> launchers = {fbs::CreateLauncherStatus(builder, 0, 11, 10)};
+    for (int node : missing) launchers.push_back(fbs::CreateLauncherStatus(builder, node, 0, 0));
     return msg::Message::body(
         fbs::CreateStatusDirect(builder, "/r", step, 50, 3, "training", &cells, &launchers, loss, 1000, -1, ""));
   });
@@ -130,6 +132,16 @@ TEST(StatusView, SaysThatNoStepIsDoneYet) {
   EXPECT_TRUE(nlohmann::json::parse(status_json(*first.as<fbs::Status>()))["loss"].is_null());
   auto later = status_of({"forward"});
   EXPECT_NE(status_text(*later.as<fbs::Status>()).find("loss 2.5000, 1,000 tok/s"), std::string::npos);
+}
+
+TEST(StatusView, NamesTheNodesThatHaveNotCome) {
+  auto message = status_of({"forward"}, 0, std::nan(""), {1, 3});
+  const auto& status = *message.as<fbs::Status>();
+  EXPECT_TRUE(status_text(status).ends_with("\nwaiting for nodes 1, 3")) << status_text(status);
+  EXPECT_TRUE(where_text(status).ends_with("\nwaiting for nodes 1, 3")) << where_text(status);
+  auto object = nlohmann::json::parse(status_json(status));
+  EXPECT_EQ(object["missing_nodes"], (std::vector<int>{1, 3}));
+  EXPECT_EQ(object["launchers"].size(), 1u);
 }
 
 TEST(StatusView, FindsTheRankThatEveryoneWaitsFor) {

@@ -109,8 +109,10 @@ TEST_F(Nodes, ARunOnOneNodeWaitsForNobody) {
 
 TEST_F(Nodes, ANodeCountsWhenItHasReported) {
   EXPECT_FALSE(table_.all_here());
+  EXPECT_THAT(table_.missing(), ElementsAre(1));
   EXPECT_THAT(table_.take(report(1, 5, {cell(2), cell(3)}), 1), IsEmpty());
   EXPECT_TRUE(table_.all_here());
+  EXPECT_THAT(table_.missing(), IsEmpty());
   EXPECT_TRUE(table_.all_loaded());
   EXPECT_EQ(table_.node_of(3), 1);
 }
