@@ -97,6 +97,16 @@ std::string closing_lines(const RunSummary& summary, const config::Config& confi
   return done ? text + "\n  " + go_on : text;
 }
 
+std::string checkpoint_failure(std::uint64_t step, int rank, const std::string& text, const std::string& run,
+                               bool last) {
+  std::string name = fmt::format("checkpoint of step {} ", step);
+  std::string fault = text.find(name) == std::string::npos ? fmt::format("The {}failed: {}", name, text) : text;
+  return fmt::format("{} It is the part of rank {}, in {}/{}; {}.", fault, rank, shortened(run),
+                     service::checkpoint_folder,
+                     last ? "mend this (make room), and the same command goes on from the checkpoint before"
+                          : "training goes on, and the next checkpoint tries again");
+}
+
 void show_sample(const config::Config& config, const Options& options, const std::string& programs, Signals& signals,
                  Terminal& terminal) {
   if (config.sample.prompt.empty()) return;

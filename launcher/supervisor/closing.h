@@ -25,6 +25,11 @@ struct RunSummary {
 std::string closing_lines(const RunSummary& summary, const config::Config& config, const Options& options,
                           const std::string& programs);
 
+/// What is said of a checkpoint that `rank` could not write into the run's folder `run`, because of `text`; `last`: the
+/// run ends without it.
+std::string checkpoint_failure(std::uint64_t step, int rank, const std::string& text, const std::string& run,
+                               bool last);
+
 /// Continues sample.prompt with the trained model (`ganymede-worker generate`), which shows it as it grows. A sample
 /// that fails is reported in one line and is no failure of the run.
 void show_sample(const config::Config& config, const Options& options, const std::string& programs, Signals& signals,

@@ -163,6 +163,17 @@ TEST(Closing, KeepsATokenizerThatIsNoFile) {
   EXPECT_THAT(text, HasSubstr("--steps 100 --set data.tokenizer=train:1024 --set 'data.sources=[]'\n"));
 }
 
+TEST(CheckpointFailure, NamesStepFolderAndWayOutOnce) {
+  std::string full = "The checkpoint of step 5 cannot be written: there is no space left on the disk.";
+  EXPECT_EQ(
+      checkpoint_failure(5, 1, full, "/r/run", false),
+      full + " It is the part of rank 1, in /r/run/checkpoint; training goes on, and the next checkpoint tries again.");
+  EXPECT_EQ(
+      checkpoint_failure(5, 0, "No answer.", "/r/run", true),
+      "The checkpoint of step 5 failed: No answer. It is the part of rank 0, in /r/run/checkpoint; mend this (make "
+      "room), and the same command goes on from the checkpoint before.");
+}
+
 /// What the launcher says when `ganymede-worker generate` is this shell script.
 std::string sample_said(const std::string& script) {
   test::TemporaryFolder folder;
