@@ -45,6 +45,7 @@ bool is_device(const std::string& path) {
 Fd open_file(const std::string& path, int flags, const char* failed) {
   Fd fd(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!fd && errno == ENXIO) fail("{} is not a file.", path);
+  if (!fd && errno == EISDIR) fail("{} is a folder: move it away.", path);
   if (!fd) fail("{} cannot be {}: {}.", path, failed, reason());
   if (is_device(path)) fail("{} is not a file.", path);
   return fd;
@@ -95,7 +96,10 @@ void write_file_atomically(const std::string& given, std::string_view content) {
   std::string draft = fmt::format("{}.{}.draft", path, ::getpid());
   try {
     write_and_sync(draft, content);
-    if (::rename(draft.c_str(), path.c_str()) != 0) fail("{} cannot be replaced: {}.", path, reason());
+    if (::rename(draft.c_str(), path.c_str()) != 0) {
+      if (errno == EISDIR) fail("{} cannot be replaced: it is a folder; move it away.", path);
+      fail("{} cannot be replaced: {}.", path, reason());
+    }
   } catch (const Error&) {
     ::unlink(draft.c_str());
     throw;

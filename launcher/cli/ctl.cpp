@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "common/base/command_line.h"
 #include "common/base/error.h"
 #include "common/msg/client.h"
@@ -17,6 +19,7 @@ using flatbuffers::FlatBufferBuilder;
 using msg::Message;
 
 constexpr double answer_seconds = 15;
+constexpr double look_seconds = 1;  // between looks whether there is still a run that could answer
 
 struct CtlOptions {
   std::string run, service;
@@ -24,9 +27,27 @@ struct CtlOptions {
   bool json = false, now = false;
 };
 
+[[noreturn]] void fail_ended() { fail("The run in {} has ended.", std::filesystem::current_path().string()); }
+
+/// A launcher that ends, or is replaced, does not answer; the keeper outlives it, so without one there is no answer to
+/// wait for.
 Message ask(const msg::Client::Fill& fill) {
   msg::Client client(fmt::format("ipc://{}", service::launcher_socket), fmt::format("ctl.{}", getpid()), 0);
-  return client.call(fill, Deadline::after_seconds(answer_seconds));
+  Deadline deadline = Deadline::after_seconds(answer_seconds);
+  while (true) {
+    try {
+      return client.call(fill, Deadline::after_seconds(look_seconds));
+    } catch (const msg::Refusal&) {
+      throw;
+    } catch (const Error&) {
+      if (!run_is_alive()) fail_ended();
+      if (deadline.passed())
+        fail(
+            "The launcher of the run in {} did not answer within {:.0f} s: it starts again or hangs; see "
+            "{}/launcher.log.",
+            std::filesystem::current_path().string(), answer_seconds, service::log_folder);
+    }
+  }
 }
 
 void require_alive(const std::string& run) {
@@ -67,7 +88,14 @@ void where(const CtlOptions& options) {
 
 void segments(const CtlOptions& options) {
   require_alive(options.run);
-  fmt::print("{}\n", options.json ? segments_json() : segments_text());
+  std::string text;
+  try {
+    text = options.json ? segments_json() : segments_text();
+  } catch (const Error&) {
+    if (!run_is_alive()) fail_ended();
+    throw;
+  }
+  fmt::print("{}\n", text);
 }
 
 void stop(const CtlOptions& options) {

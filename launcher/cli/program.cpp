@@ -57,7 +57,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& asked) {  // --help, --version
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    fail_usage("{} (see `ganymede --help`).", command_line::fault(app, error));
+    command_line::refuse(app, error);
   }
   return static_cast<int>(ExitCode::done);
 }

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "common/base/error.h"
 #include "common/config/fields.h"
 #include "common/service/run_directory.h"
 
@@ -36,6 +37,19 @@ std::string default_run(const std::string& recipe) {
   if (file.filename() == service::config_file && fs::exists(file.parent_path() / service::job_file))
     return file.parent_path().string();
   return (fs::path("runs") / file.stem()).string();
+}
+
+void check_run_folder(const std::string& run) {
+  std::string shown;
+  bool controls = false;
+  for (char c : run) {
+    auto byte = static_cast<unsigned char>(c);
+    bool control = byte < 0x20 || byte == 0x7f;
+    controls = controls || control;
+    shown += c == '\n' ? "\\n" : c == '\t' ? "\\t" : control ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+  }
+  if (controls)
+    fail_usage("Run directory '{}' (--run) has control characters in its path: give it a name without them.", shown);
 }
 
 }  // namespace ganymede::cli

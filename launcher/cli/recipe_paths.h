@@ -14,4 +14,8 @@ std::vector<std::string> absolute_paths(const config::Config& config, const std:
 /// "runs/<file stem>", or the run directory itself when the recipe is its config.toml.
 std::string default_run(const std::string& recipe);
 
+/// Throws Error(usage) for a run directory with control characters (a line end, a tab) in its path: no line that names
+/// it could be read, or pasted.
+void check_run_folder(const std::string& run);
+
 }  // namespace ganymede::cli

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/config/config.h"
 #include "common/os/numa.h"
@@ -33,9 +34,14 @@ std::vector<Described> describe_all() {
   shm::KeeperClient keeper(service::keeper_socket);
   std::vector<Described> all;
   for (const auto& held : keeper.list(soon())) {
-    os::Fd fd = keeper.get(held.name, soon());
-    shm::Layout layout = shm::Segment::describe(fd.get());
-    all.push_back({held, layout, os::nodes_of_memory(fd.get(), layout.size)});
+    try {
+      os::Fd fd = keeper.get(held.name, soon());
+      shm::Layout layout = shm::Segment::describe(fd.get());
+      all.push_back({held, layout, os::nodes_of_memory(fd.get(), layout.size)});
+    } catch (const Error& error) {
+      fail("The run is starting or ending: segment {} is being made or given back. Ask again in a moment. ({})",
+           held.name, error.what());
+    }
   }
   return all;
 }

@@ -1,6 +1,7 @@
 #include "launcher/cli/status_view.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <filesystem>
@@ -38,6 +39,21 @@ ordered_json cell_json(const fbs::CellStatus& cell) {
   ordered_json services = ordered_json::object();
   for (const auto* service : *cell.services()) services[name_of(service->service())] = service_json(*service);
   return {{"rank", cell.rank()}, {"node", cell.node()}, {"services", services}};
+}
+
+/// Nodes that have not come yet.
+std::vector<int> missing_nodes(const fbs::Status& status) {
+  std::vector<int> missing;
+  for (const auto* launcher : *status.launchers())
+    if (launcher->pid() == 0) missing.push_back(launcher->node());
+  return missing;
+}
+
+/// "\nwaiting for nodes 1, 3"; nothing when all are there.
+std::string missing_text(const fbs::Status& status) {
+  std::vector<int> missing = missing_nodes(status);
+  if (missing.empty()) return "";
+  return fmt::format("\nwaiting for node{} {}", missing.size() > 1 ? "s" : "", fmt::join(missing, ", "));
 }
 
 /// Whether a worker's operation is one that ends only when other ranks take part.
@@ -89,8 +105,10 @@ std::string status_json(const fbs::Status& status) {
   for (const auto* cell : *status.cells()) object["cells"].push_back(cell_json(*cell));
   object["launchers"] = ordered_json::array();
   for (const auto* launcher : *status.launchers())
-    object["launchers"].push_back(
-        {{"node", launcher->node()}, {"pid", launcher->pid()}, {"keeper_pid", launcher->keeper_pid()}});
+    if (launcher->pid() != 0)
+      object["launchers"].push_back(
+          {{"node", launcher->node()}, {"pid", launcher->pid()}, {"keeper_pid", launcher->keeper_pid()}});
+  object["missing_nodes"] = missing_nodes(status);
   return dump(object);
 }
 
@@ -107,7 +125,7 @@ std::string status_text(const fbs::Status& status) {
     for (const auto* service : *cell->services())
       text += fmt::format("\n{:>4}  {:<10}  {:>8}  {:<10}  {:>8}  {}", cell->rank(), name_of(service->service()),
                           service->pid(), service->state()->str(), service->restarts(), service->operation()->str());
-  return text;
+  return text + missing_text(status);
 }
 
 int awaited_rank(const fbs::Status& status) {
@@ -134,6 +152,7 @@ std::string where_text(const fbs::Status& status) {
     for (const auto* service : *cell->services())
       text += fmt::format("\nrank {:<4}  {:<10}  {:<10}  {} for {}", cell->rank(), name_of(service->service()),
                           service->state()->str(), service->operation()->str(), human_seconds(service->age_seconds()));
+  text += missing_text(status);
   if (int rank = awaited_rank(status); rank >= 0) text += fmt::format("\neveryone waits for rank {}", rank);
   return text;
 }

@@ -1,6 +1,7 @@
 #include "launcher/cli/train.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "common/base/command_line.h"
 #include "common/base/error.h"
@@ -62,6 +63,20 @@ void add_nodes(const TrainOptions& options, const config::Config& config, std::v
   if (!options.key.empty()) arguments.insert(arguments.end(), {"--key", absolute(options.key)});
 }
 
+/// An empty word is most often a variable of a script that has no value: never the same as leaving the option out.
+void refuse_empty(const CLI::App& command) {
+  const std::vector<std::pair<std::string, std::string>> words = {
+      {"RECIPE", "name a recipe file"},
+      {"--run", "name a run directory, or leave it out for runs/NAME of the recipe"},
+      {"--from", "name a run or checkpoint directory, or leave it out"},
+      {"--nodes", "name all nodes, or leave it out for a run on this machine alone"},
+      {"--key", "name the file with the run's key, or leave it out"}};
+  for (const auto& [name, way_out] : words) {
+    const CLI::Option* option = command.get_option(name);
+    if (option->count() > 0 && option->as<std::string>().empty()) fail_usage("{} is empty: {}.", name, way_out);
+  }
+}
+
 void train(TrainOptions options) {
   if (options.steps > 0) limit_steps(options);
   config::Config config = config::load(options.recipe, options.settings);
@@ -69,6 +84,7 @@ void train(TrainOptions options) {
     options.settings.push_back(setting);
   std::string run = absolute(options.run.empty() ? default_run(options.recipe) : options.run);
   while (run.size() > 1 && run.ends_with('/')) run.pop_back();
+  check_run_folder(run);
   std::vector<std::string> launcher = {sibling("ganymede-launcher"), "--recipe", absolute(options.recipe)};
   add_nodes(options, config, launcher);
   std::vector<std::string> arguments = {sibling("ganymede-keeper"), "--run", node_folder(run, options.node), "--"};
@@ -102,7 +118,10 @@ void add_train(CLI::App& app) {
   command->add_option("--key", options->key,
                       "File with the run's key, a copy of RUN/ipc/coordinator.key of node 0; not needed where its run "
                       "directory is on a shared file system");
-  command->callback([options] { train(*options); });
+  command->callback([options, command] {
+    refuse_empty(*command);
+    train(*options);
+  });
 }
 
 }  // namespace ganymede::cli

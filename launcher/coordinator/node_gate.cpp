@@ -24,8 +24,15 @@ msg::Message wait_for_node_0(const msg::Message& request) {
 
 NodeGate::NodeGate(const NodeAddress& address, const std::string& secret_key, int nodes) : nodes_(nodes) {
   auto handler = [this](const std::string& identity, const msg::Message& request) { return answer(identity, request); };
-  server_ = std::make_unique<msg::Server>(listening_endpoint(address), handler,
-                                          msg::ServerOptions{.secret_key = secret_key, .relay = {}});
+  try {
+    server_ = std::make_unique<msg::Server>(listening_endpoint(address), handler,
+                                            msg::ServerOptions{.secret_key = secret_key, .relay = {}});
+  } catch (const Error& error) {
+    fail(
+        "{} It is node 0's address in --nodes: another run may use the port; give an address of this machine with a "
+        "port that is free.",
+        error.what());
+  }
 }
 
 void NodeGate::open(msg::Server::Handler handler) {

@@ -93,6 +93,13 @@ bool NodeTable::all_here() const {
   return std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.state.has_value(); });
 }
 
+std::vector<int> NodeTable::missing() const {
+  std::vector<int> missing;
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
+    if (!nodes_[i].state) missing.push_back(static_cast<int>(i) + 1);
+  return missing;
+}
+
 template <class Test>
 bool NodeTable::all_cells(const Test& test) const {
   return std::all_of(nodes_.begin(), nodes_.end(), [&](const Node& node) {

@@ -37,7 +37,8 @@ class NodeTable {
   int node_of(int rank) const;                                   // 0 or that of another node
   std::vector<NodeState> states() const;                         // of those that have reported
 
-  bool all_here() const;  // every node has reported
+  bool all_here() const;             // every node has reported
+  std::vector<int> missing() const;  // those that have not
   bool all_loaded() const;
   bool all_joined(std::uint64_t generation) const;
   bool all_running() const;

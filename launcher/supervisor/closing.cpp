@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
+#include <optional>
 #include <set>
 
 #include "common/base/error.h"
@@ -26,27 +26,36 @@ bool is_absolute_path(const std::string& setting) {
   return value.starts_with("\"/") || value.starts_with("[\"/");
 }
 
+/// Of the settings of one path, those that the user gave: `ganymede train` puts the path in force, made absolute,
+/// behind them. Only the last one is in force.
+std::optional<std::size_t> last_of_the_user(const std::vector<std::string>& settings, const std::string& key) {
+  std::vector<std::size_t> given;
+  for (std::size_t i = 0; i < settings.size(); ++i)
+    if (key_of(settings[i]) == key) given.push_back(i);
+  if (!given.empty() && is_absolute_path(settings[given.back()])) given.pop_back();
+  return given.empty() ? std::nullopt : std::optional(given.back());
+}
+
 /// What the user set: without the steps, which the command names itself, and without the paths that `ganymede train`
 /// has made absolute and put behind the user's own.
 std::string settings_of_the_user(const std::vector<std::string>& settings) {
-  std::map<std::string, int> given;
-  for (const auto& setting : settings) ++given[key_of(setting)];
   const std::set<std::string> paths = {"data.path", "data.sources", "data.tokenizer", "optimizer.plugin_folder"};
-  std::set<std::string> shown;
   std::string text;
-  for (const auto& setting : settings) {
-    std::string key = key_of(setting);
-    if (paths.contains(key) && ((given[key] == 1 && is_absolute_path(setting)) || !shown.insert(key).second)) continue;
-    if (key != "run.steps") text += " --set " + shell_word(setting);
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    std::string key = key_of(settings[i]);
+    if (key == "run.steps" || (paths.contains(key) && last_of_the_user(settings, key) != i)) continue;
+    text += " --set " + shell_word(settings[i]);
   }
   return text;
 }
 
-std::string go_on_command(const Options& options, const std::string& ganymede, std::int64_t steps) {
+/// A run without a checkpoint of its own begins again, from where it began.
+std::string go_on_command(const Options& options, const std::string& ganymede, std::int64_t steps, bool has_own) {
+  std::string from = has_own || options.from.empty() ? "" : " --from " + shell_word(shortened(options.from));
   std::string nodes;
   for (const auto& node : options.nodes) nodes += (nodes.empty() ? " --node 0 --nodes " : ",") + node.text();
-  return fmt::format("{} train {} --run {} --steps {}{}{}", ganymede, shell_word(shortened(options.recipe)),
-                     shell_word(shortened(options.run)), steps, settings_of_the_user(options.settings), nodes);
+  return fmt::format("{} train {} --run {}{} --steps {}{}{}", ganymede, shell_word(shortened(options.recipe)),
+                     shell_word(shortened(options.run)), from, steps, settings_of_the_user(options.settings), nodes);
 }
 
 }  // namespace
@@ -68,13 +77,15 @@ std::string shortened(const std::string& path) {
 
 std::string closing_lines(const RunSummary& summary, const config::Config& config, const Options& options,
                           const std::string& programs) {
-  bool done = summary.step >= summary.steps;
+  std::uint64_t step = std::max(summary.step, summary.load_step);
+  bool done = step >= summary.steps;
   std::string run = shell_word(shortened(options.run)), ganymede = shell_word(shortened(programs + "/ganymede"));
-  std::string text = fmt::format("{} at step {}/{} after {}", done ? "done" : "stopped", summary.step, summary.steps,
+  std::string text = fmt::format("{} at step {}/{} after {}", done ? "done" : "stopped", step, summary.steps,
                                  human_seconds(summary.seconds));
   if (summary.step > 0) text += fmt::format(": loss {:.4f}", summary.loss);
   if (summary.validation_loss) text += fmt::format(", validation loss {:.4f}", *summary.validation_loss);
-  std::string go_on = go_on_command(options, ganymede, done ? 2 * config.run.steps : config.run.steps);
+  std::string go_on =
+      go_on_command(options, ganymede, done ? 2 * config.run.steps : config.run.steps, summary.checkpoint.has_value());
   if (summary.checkpoint)
     text += fmt::format("\ncheckpoint: step {} in {}/{}", *summary.checkpoint, shortened(options.run),
                         service::checkpoint_folder);
@@ -84,6 +95,16 @@ std::string closing_lines(const RunSummary& summary, const config::Config& confi
   text += fmt::format("\nnext:\n  {} generate {} --prompt {}\n  {} ctl {} status", ganymede, run, shell_word(prompt),
                       ganymede, run);
   return done ? text + "\n  " + go_on : text;
+}
+
+std::string checkpoint_failure(std::uint64_t step, int rank, const std::string& text, const std::string& run,
+                               bool last) {
+  std::string name = fmt::format("checkpoint of step {} ", step);
+  std::string fault = text.find(name) == std::string::npos ? fmt::format("The {}failed: {}", name, text) : text;
+  return fmt::format("{} It is the part of rank {}, in {}/{}; {}.", fault, rank, shortened(run),
+                     service::checkpoint_folder,
+                     last ? "mend this (make room), and the same command goes on from the checkpoint before"
+                          : "training goes on, and the next checkpoint tries again");
 }
 
 void show_sample(const config::Config& config, const Options& options, const std::string& programs, Signals& signals,
@@ -101,12 +122,15 @@ void show_sample(const config::Config& config, const Options& options, const std
                        fmt::format("{}", config.sample.temperature)};
   command.environment = worker_environment(config, os::inspect_machine());
   terminal.line(fmt::format("sample of {} tokens:", config.sample.tokens));
+  // A program that did not end by itself has left its line without an end.
   try {
     os::Ending ending = run_child(command, signals, Deadline::after_seconds(sample_seconds));
-    if (ending.signal != 0 || ending.exit_code != 0)
+    if (ending.signal != 0) terminal.line(fmt::format("\nthe sample ends here: {}", ending.describe()));
+    if (ending.signal == 0 && ending.exit_code != 0)
       terminal.line(fmt::format("no sample could be generated ({})", ending.describe()));
   } catch (const Error& error) {
-    terminal.line(fmt::format("the sample ends here: {}", error.what()));
+    bool stopped = error.code() == ExitCode::can_go_on;
+    terminal.line(fmt::format("\nthe sample ends here: {}", stopped ? "stopped by a signal" : error.what()));
   }
 }
 

@@ -13,8 +13,9 @@ namespace ganymede::launcher {
 
 /// What the last lines of a run are made from.
 struct RunSummary {
-  std::uint64_t step = 0, steps = 0;
-  double loss = 0;  // of the last step
+  std::uint64_t step = 0, steps = 0;  // the last one that this run has done; 0: none
+  std::uint64_t load_step = 0;        // of the checkpoint that this launch began with, perhaps another run's
+  double loss = 0;                    // of `step`
   std::optional<double> validation_loss = {};
   std::optional<std::uint64_t> checkpoint = {};  // step of the newest one
   double seconds = 0;                            // of this launch
@@ -23,6 +24,11 @@ struct RunSummary {
 /// How a run ended, where its checkpoint is, and three commands that one would try next. Lines without an end.
 std::string closing_lines(const RunSummary& summary, const config::Config& config, const Options& options,
                           const std::string& programs);
+
+/// What is said of a checkpoint that `rank` could not write into the run's folder `run`, because of `text`; `last`: the
+/// run ends without it.
+std::string checkpoint_failure(std::uint64_t step, int rank, const std::string& text, const std::string& run,
+                               bool last);
 
 /// Continues sample.prompt with the trained model (`ganymede-worker generate`), which shows it as it grows. A sample
 /// that fails is reported in one line and is no failure of the run.

@@ -25,7 +25,8 @@ void pack_if_missing(const config::Config& config, const std::string& programs, 
         "Dataset {} (data.path) does not exist, and there are no data.sources to make it from: pack one with "
         "'ganymede data pack', or name sources.",
         config.data.path);
-  terminal.line(fmt::format("packing the dataset {} (first use)", config.data.path));
+  terminal.line(fmt::format("packing the dataset {} from {} (first use)", config.data.path,
+                            fmt::join(config.data.sources, ", ")));
   os::Command command;
   command.arguments = {programs + "/ganymede-data", "pack", "--config", service::config_file};
   os::Ending ending = run_child(command, signals, Deadline::after_seconds(pack_seconds));

@@ -1,12 +1,17 @@
 #include "launcher/supervisor/last_metrics.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "common/base/error.h"
 #include "common/metrics/metrics_file.h"
 
 namespace ganymede::launcher {
@@ -49,6 +54,19 @@ std::optional<LastMetrics> read_last_metrics(const std::string& path) {
     if (auto parsed = parse(line)) last = parsed;
   }
   return last;
+}
+
+std::string set_aside_older_metrics(const std::string& path, const MetricsOrigin& origin) {
+  bool goes_on = origin.load_step > 0 && !origin.load_from_other;
+  if (goes_on || origin.decided > origin.load_step) return "";  // a launcher before this one began with an empty file
+  std::ifstream file(path, std::ios::binary);
+  auto lines = std::count(std::istreambuf_iterator<char>(file), {}, '\n');
+  if (lines == 0) return "";
+  std::string old = path + ".old";
+  if (std::rename(path.c_str(), old.c_str()) != 0)
+    fail("Metrics file {} cannot be moved to {}: {}.", path, old, std::strerror(errno));
+  return fmt::format("{}: the {} line{} of an earlier attempt, which left no checkpoint, {} now in {}", path, lines,
+                     lines == 1 ? "" : "s", lines == 1 ? "is" : "are", old);
 }
 
 }  // namespace ganymede::launcher

@@ -11,11 +11,13 @@
 #include "launcher/keeper/stop_order.h"
 #include "launcher/supervisor/answers.h"
 #include "launcher/supervisor/closing.h"
+#include "launcher/supervisor/last_metrics.h"
 #include "launcher/supervisor/launching.h"
 #include "launcher/supervisor/memory_estimate.h"
 #include "launcher/supervisor/node_answers.h"
 #include "launcher/supervisor/node_begin.h"
 #include "launcher/supervisor/posted_server.h"
+#include "launcher/supervisor/run_start.h"
 
 namespace ganymede::launcher {
 namespace {
@@ -33,7 +35,7 @@ struct Launch : Launching {
   void open_gate();
   WelcomeParts welcome_parts(Cells& cells);
   Outcome supervise(Cells& cells, StepLog& steps);
-  void close(const Outcome& outcome, const StepLog& steps);
+  void close(const Outcome& outcome, const StepLog& steps, std::uint64_t load_step);
 };
 
 /// The segments of the launcher before this one, if they are complete; otherwise new ones in a run made ready. None
@@ -61,6 +63,8 @@ Outcome Launch::end_as_ordered() {
   if (!manifests.empty()) {
     summary.checkpoint = summary.step = manifests.back().step;
     summary.loss = manifests.back().loss;
+  } else if (!options.from.empty()) {
+    summary.load_step = find_start({}, options.from, terminal).step();
   }
   summary.seconds = now_seconds() - began;
   terminal.line(closing_lines(summary, config, options, programs));
@@ -117,7 +121,7 @@ Outcome Launch::supervise(Cells& cells, StepLog& steps) {
   return outcome;
 }
 
-void Launch::close(const Outcome& outcome, const StepLog& steps) {
+void Launch::close(const Outcome& outcome, const StepLog& steps, std::uint64_t load_step) {
   terminal.live("");
   if (!outcome.text.empty()) return;
   double seconds = now_seconds() - began;
@@ -125,6 +129,7 @@ void Launch::close(const Outcome& outcome, const StepLog& steps) {
   if (outcome.code == ExitCode::done) show_sample(ready.config, options, programs, signals, terminal);
   terminal.line(closing_lines({.step = steps.last_step(),
                                .steps = static_cast<std::uint64_t>(ready.config.run.steps),
+                               .load_step = load_step,
                                .loss = steps.last_loss(),
                                .validation_loss = steps.validation_loss(),
                                .checkpoint = outcome.checkpoint,
@@ -146,11 +151,17 @@ Outcome run(Launch& launch, const Options& options) {
                                      shortened(options.run), launch.ready.load_step, 2 * launch.ready.load_step));
     return {};
   }
+  std::string older =
+      set_aside_older_metrics(service::metrics_file, {.load_step = cells.load_step(),
+                                                      .decided = cells.decided_step(),
+                                                      .load_from_other = !launch.ready.job.load_from.empty()});
+  if (!older.empty()) launch.terminal.line(older);
   StepLog steps(service::metrics_file, cells.decided_step(), static_cast<std::uint64_t>(launch.ready.config.run.steps),
                 launch.terminal);
   Outcome outcome = launch.supervise(cells, steps);
+  std::uint64_t load_step = cells.load_step();
   Cells::drop_all(launch.keeper);
-  launch.close(outcome, steps);
+  launch.close(outcome, steps, load_step);
   return outcome;
 }
 

@@ -40,8 +40,8 @@ Message receipt(NodeSupervisor& supervisor, const Message& request) {
   });
 }
 
-Message welcome(Supervisor& supervisor, const WelcomeParts& parts, const fbs::NodeHello& hello,
-                const Message& request) {
+/// Throws Error(usage) when this launcher cannot be its node's.
+void admit(Supervisor& supervisor, const WelcomeParts& parts, const fbs::NodeHello& hello) {
   // First: with another number of nodes the configuration differs as well, and that would hide the cause.
   supervisor.nodes().check_count(hello.node(), hello.nodes());
   if (std::string difference = first_difference(hello.configuration()->str(), parts.own_configuration);
@@ -49,6 +49,16 @@ Message welcome(Supervisor& supervisor, const WelcomeParts& parts, const fbs::No
     fail_usage("Node {} has another configuration than node 0: {}. Give all nodes the same recipe and settings.",
                hello.node(), difference);
   supervisor.hello({hello.node(), hello.nodes(), hello.seat(), hello.host()->str()});
+}
+
+Message welcome(Supervisor& supervisor, const WelcomeParts& parts, const fbs::NodeHello& hello,
+                const Message& request) {
+  try {
+    admit(supervisor, parts, hello);
+  } catch (const Error& error) {
+    supervisor.refused(error.what());
+    throw;
+  }
   const service::Job& job = supervisor.parts().job;
   return Message::build(job.id, request.envelope().id(), [&](FlatBufferBuilder& builder) {
     auto detail = builder.CreateString("");

@@ -5,6 +5,7 @@
 #include "common/base/error.h"
 #include "common/model_spec/model_hash.h"
 #include "common/os/files.h"
+#include "launcher/supervisor/closing.h"
 
 namespace ganymede::launcher {
 namespace {
@@ -51,7 +52,13 @@ void check_steps(const Start& start, const config::Config& config, const std::st
 
 Start find_start(const service::Manifests& own, const std::string& from, Terminal& terminal) {
   bool has_own = !own.intact.empty() || !own.damaged.empty();
-  if (has_own) return {"", newest(own, service::checkpoint_folder, terminal)};
+  if (has_own) {
+    Start start{"", newest(own, service::checkpoint_folder, terminal)};
+    if (!from.empty())
+      terminal.line(fmt::format("--from {} is not used: this run goes on from its own checkpoint of step {}",
+                                shortened(from), start.step()));
+    return start;
+  }
   if (from.empty()) return {};
   std::string folder = service::find_checkpoints(from);
   return {fs::absolute(folder).string(), newest(service::find_manifests(folder), folder, terminal)};

@@ -30,6 +30,7 @@ msg::Message::BodyOffset status_report(FlatBufferBuilder& builder, Supervisor& s
     launchers.push_back(fbs::CreateLauncherStatus(builder, state.node, state.pid, state.keeper_pid));
     for (const auto& cell : state.cells) cells.push_back(cell_status(builder, state.node, cell));
   }
+  for (int node : supervisor.nodes().missing()) launchers.push_back(fbs::CreateLauncherStatus(builder, node, 0, 0));
   auto run = builder.CreateString(parts.run);
   auto state = builder.CreateString(supervisor.state());
   auto cell_list = builder.CreateVector(cells);

@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "launcher/keeper/stop_order.h"
+#include "launcher/supervisor/closing.h"
 
 namespace ganymede::launcher {
 namespace {
@@ -148,9 +149,9 @@ void Supervisor::committed(std::uint64_t step, std::uint64_t bytes, double secon
 }
 
 void Supervisor::checkpoint_failed(std::uint64_t step, int rank, const std::string& text) {
-  std::string line = fmt::format("The checkpoint of step {} failed on rank {}: {}", step, rank, text);
-  log::error("{}", line);
   bool last = parts_.cells.ends_after_decided() && parts_.cells.decided_step() == step;
+  std::string line = checkpoint_failure(step, rank, text, parts_.run, last);
+  log::error("{}", line);
   if (last) return halt({ExitCode::failed, line}, false);
   parts_.terminal.line(line);
 }

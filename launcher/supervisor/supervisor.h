@@ -60,6 +60,8 @@ class Supervisor {
   // What the launchers of other nodes say. Both throw Error for what cannot be.
   void hello(const coordinator::NodeTable::Hello& hello);
   coordinator::NodeWishes report(coordinator::NodeState state);
+  /// A launcher that wanted to take part was told why it cannot; so is whoever looks at this one.
+  void refused(const std::string& why);
 
   // What a person asks for.
   /// After the current step, with a checkpoint; at once while the states are loaded or nodes are waited for.
@@ -91,6 +93,7 @@ class Supervisor {
   void on_signal(int number);
   void tick();
   void watch_nodes(double now);
+  void say_who_is_awaited(double now);
   coordinator::NodeWishes wishes(int node, double now) const;
   void watch_draining(double now);
   StepSurroundings around() const;
@@ -117,6 +120,8 @@ class Supervisor {
   bool stopping_ = false, hard_ = false;
   bool resumed_ = false;  // a launcher before this one has announced a generation
   int interrupts_ = 0;
+  double began_ = now_seconds();
+  std::string awaited_;        // nodes, as the last line named them
   double first_left_ = 0;      // seconds; a worker of the world has left, its work done; 0: none yet
   double draining_since_ = 0;  // seconds; all workers have left; 0: not yet
   struct GivenRestart {

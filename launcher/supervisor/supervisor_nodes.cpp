@@ -9,6 +9,7 @@
 namespace ganymede::launcher {
 namespace {
 
+constexpr double silence = 2;      // seconds in which the other nodes come without a word about them
 constexpr double order_life = 10;  // seconds in which a node learns of an order to restart a service
 
 /// Grows over the life of the machine, so also over launchers of this node.
@@ -44,7 +45,23 @@ coordinator::NodeWishes Supervisor::report(coordinator::NodeState state) {
   return wishes(node, now);
 }
 
+void Supervisor::refused(const std::string& why) {
+  std::string line = fmt::format("a node was refused: {}", why);
+  log::warn("{}", line);
+  parts_.terminal.line(line);
+}
+
+void Supervisor::say_who_is_awaited(double now) {
+  if (now - began_ < silence) return;
+  std::string names;
+  for (int node : nodes_.missing()) names += (names.empty() ? "" : ", ") + nodes_.name(node);
+  if (names == awaited_) return;
+  awaited_ = names;
+  if (!names.empty()) parts_.terminal.line(fmt::format("waiting for {}", names));
+}
+
 void Supervisor::watch_nodes(double now) {
+  say_who_is_awaited(now);
   if (const auto* failed = nodes_.failed())
     return halt({exit_code_of(failed->exit_code), nodes_.name(failed->node) + ": " + failed->failure}, false);
   if (nodes_.stop_wish() == coordinator::StopWish::now) return stop_now();

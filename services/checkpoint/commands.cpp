@@ -135,7 +135,7 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    fail_usage("{} (see `ganymede checkpoint --help`)", command_line::fault(app, error));
+    command_line::refuse(app, error);
   }
   if (list->parsed()) return static_cast<int>(run_list(arguments));
   return static_cast<int>(check->parsed() ? run_verify(arguments) : run_dump(arguments));

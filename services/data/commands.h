@@ -29,8 +29,9 @@ void inspect_command(const InspectOptions& options);
 void encode_command(const std::string& dataset, const std::optional<std::string>& text);
 
 /// Reads ids from `in`, separated by blanks or lines, and writes the bytes of each as it comes, flushing every time.
-/// The first `dim` tokens are framed by the terminal's codes for dim letters.
-void decode_command(const std::string& dataset, std::istream& in, std::uint64_t dim);
+/// `terminal`: that is where they go; then the first `dim` tokens are framed by its codes for dim letters, and nothing
+/// of the text can steer it (terminal_text.h). Else they are the bytes of the text.
+void decode_command(const std::string& dataset, std::istream& in, std::uint64_t dim, bool terminal);
 
 /// Prints rows as JSON, one a line: {"row", "tokens", "targets", "documents", "loss_tokens"}.
 struct RowsOptions {

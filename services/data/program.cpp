@@ -84,7 +84,7 @@ void add_text_commands(CLI::App& app) {
   decode->add_option("dataset", *dataset, "Folder of the dataset")->required();
   auto dim = std::make_shared<std::uint64_t>(0);
   decode->add_option("--dim", *dim, "Show the first so many tokens dim where stdout is a terminal");
-  decode->callback([=] { decode_command(*dataset, std::cin, isatty(STDOUT_FILENO) == 1 ? *dim : 0); });
+  decode->callback([=] { decode_command(*dataset, std::cin, *dim, isatty(STDOUT_FILENO) == 1); });
 }
 
 void add_rows(CLI::App& app) {
@@ -98,8 +98,7 @@ void add_rows(CLI::App& app) {
 }
 
 int command_line(int argc, char** argv) {
-  CLI::App app("Datasets of Ganymede. With --run DIR --rank R: the data server of a run (started by its launcher).");
-  app.name("ganymede-data");
+  CLI::App app("Datasets: packs text, shows what is in them", "ganymede data");
   app.require_subcommand(1);
   add_pack(app);
   add_inspect(app);
@@ -110,7 +109,7 @@ int command_line(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    fail_usage("{} (see `ganymede data --help`)", command_line::fault(app, error));
+    command_line::refuse(app, error);
   }
   return static_cast<int>(ExitCode::done);
 }

@@ -38,8 +38,26 @@ std::string find_plugin(const std::string& folder, const std::string& name) {
   fail_usage("there is no optimizer plugin '{}' in {}: available are {}", name, folder, list);
 }
 
+namespace {
+
+/// A fault names the file that a person gave, and its copy does not stay.
+Plugin load_copy(const std::string& copy, const std::string& original) {
+  try {
+    return load_plugin(copy);
+  } catch (const Error& error) {
+    fs::remove(copy);
+    std::string text = error.what();
+    for (std::size_t at = text.find(copy); at != std::string::npos; at = text.find(copy, at + original.size()))
+      text.replace(at, copy.size(), original);
+    throw Error(error.code(), text);
+  }
+}
+
+}  // namespace
+
 PreparedPlugin prepare_plugin(const std::string& folder, const std::string& name, const std::string& run) {
-  std::string content = os::read_file(find_plugin(folder, name));
+  std::string original = find_plugin(folder, name);
+  std::string content = os::read_file(original);
   std::uint64_t hash = hash64(std::string_view(content));
   PreparedPlugin prepared;
   prepared.path = fmt::format("{}/{}.{:016x}.so", service::plugin_folder, name, hash);
@@ -48,7 +66,7 @@ PreparedPlugin prepare_plugin(const std::string& folder, const std::string& name
   if (!fs::exists(copy) || hash64(std::string_view(os::read_file(copy))) != hash) {
     os::write_file_atomically(copy, content);
   }
-  prepared.plugin = load_plugin(copy);
+  prepared.plugin = load_copy(copy, original);
   return prepared;
 }
 

@@ -47,7 +47,7 @@ int command(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    fail_usage("{} (see `ganymede-optimizer --help`)", command_line::fault(app, error));
+    command_line::refuse(app, error);
   }
 }
 

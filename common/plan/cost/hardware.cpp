@@ -76,7 +76,9 @@ std::string meant(const std::string& key, const std::vector<Field>& all) {
 
 [[noreturn]] void unknown(const std::string& where, const std::string& key, const std::vector<Field>& all) {
   std::string near = meant(key, all);
-  if (near.empty()) fail_usage("{}: key '{}' is not known.", where, key);
+  if (near.empty())
+    fail_usage("{}: key '{}' is not known in a hardware file; configs/hardware/gh200.toml shows all of them.", where,
+               key);
   fail_usage("{}: key '{}' is not known; did you mean '{}'?", where, key, near);
 }
 

@@ -175,6 +175,7 @@ TEST_F(Launchers, ASecondLauncherOfANodeIsRefusedInOneLine) {
   EXPECT_EQ(
       second.train({"--nodes", run_.addresses(), "--node", "1", "--key", run_.folder(0) + "/ipc/coordinator.key"}), 2);
   EXPECT_THAT(second.output(), HasSubstr("Node 1 is in the run already"));
+  EXPECT_THAT(run_.output(0), HasSubstr("a node was refused: Node 1 is in the run already"));
   stop_now();
 }
 
@@ -198,14 +199,16 @@ TEST_F(Launchers, AnAbsentCoordinatorIsNamedAfterItsTime) {
 }
 
 TEST_F(Launchers, ANodeThatDoesNotComeIsNamed) {
-  run_.start_node(0, {"--set", "launch.node_start_seconds=2"});
+  run_.start_node(0, {"--set", "launch.node_start_seconds=4"});
   EXPECT_EQ(run_.wait_node(0), 75);
+  EXPECT_THAT(run_.output(0), HasSubstr("waiting for node 1 (127.0.0.2)\n"));
   EXPECT_THAT(run_.output(0), HasSubstr("The launcher of node 1 (127.0.0.2) did not come within"));
 }
 
 TEST_F(Launchers, AStopTakesEffectWhileNodesAreWaitedFor) {
   run_.start_node(0);
   wait_until([&] { return status().value("cells", nlohmann::json::array()).size() == 2; }, 20, "node 0 waits");
+  EXPECT_EQ(status()["missing_nodes"], std::vector<int>{1});
   EXPECT_EQ(run_.first().ganymede({"ctl", run_.folder(0), "stop"}).exit_code, 0);
   EXPECT_EQ(run_.wait_node(0, 15), 75);
 }

@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "common/base/error.h"
@@ -12,6 +14,7 @@
 #include "launcher/cli/recipe_paths.h"
 #include "launcher/cli/run_access.h"
 #include "launcher/cli/status_view.h"
+#include "launcher/cli/train.h"
 #include "tests/support/temporary_folder.h"
 
 namespace ganymede::cli {
@@ -55,8 +58,43 @@ TEST(RecipePaths, RunIsNamedAfterTheRecipeOrIsTheFolderOfItsConfig) {
   EXPECT_EQ(default_run(config), folder.path());
 }
 
+TEST(RecipePaths, RunWithControlCharactersIsRefusedAndShownEscaped) {
+  EXPECT_NO_THROW(check_run_folder("/w/a run of \u00e9"));
+  for (const auto& [run, shown] : std::map<std::string, std::string>{{"/w/a\nb", "'/w/a\\nb'"},
+                                                                     {"/w/a\tb", "'/w/a\\tb'"},
+                                                                     {"/w/a\x7f", "'/w/a\\x7f'"},
+                                                                     {"/w/\x1b[K", "\\x1b[K"}}) {
+    try {
+      check_run_folder(run);
+      FAIL() << shown << " was taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_NE(std::string(error.what()).find(shown), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(Train, EmptyWordIsNotTheSameAsNone) {
+  for (const char* name : {"--from", "--run", "--key", "--nodes", "RECIPE"}) {
+    CLI::App app;
+    add_train(app);
+    bool option = name[0] == '-';
+    std::vector<std::string> words = {"train", option ? "/none.toml" : ""};
+    if (option) words.insert(words.end(), {name, ""});
+    std::reverse(words.begin(), words.end());  // CLI11 takes the last one first
+    try {
+      app.parse(words);
+      FAIL() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_EQ(std::string(error.what()).find(std::string(name) + " is empty: "), 0u) << error.what();
+    }
+  }
+}
+
 /// A status with one worker operation a rank.
-msg::Message status_of(const std::vector<std::string>& operations, std::uint64_t step = 7, double loss = 2.5) {
+msg::Message status_of(const std::vector<std::string>& operations, std::uint64_t step = 7, double loss = 2.5,
+                       const std::vector<int>& missing = {}) {
   return msg::Message::build(1, 1, [&](flatbuffers::FlatBufferBuilder& builder) {
     std::vector<flatbuffers::Offset<fbs::CellStatus>> cells;
     for (std::size_t rank = 0; rank < operations.size(); ++rank) {
@@ -66,6 +104,7 @@ msg::Message status_of(const std::vector<std::string>& operations, std::uint64_t
       cells.push_back(fbs::CreateCellStatusDirect(builder, static_cast<int>(rank), 0, &services));
     }
     std::vector<flatbuffers::Offset<fbs::LauncherStatus>> launchers = {fbs::CreateLauncherStatus(builder, 0, 11, 10)};
+    for (int node : missing) launchers.push_back(fbs::CreateLauncherStatus(builder, node, 0, 0));
     return msg::Message::body(
         fbs::CreateStatusDirect(builder, "/r", step, 50, 3, "training", &cells, &launchers, loss, 1000, -1, ""));
   });
@@ -93,6 +132,16 @@ TEST(StatusView, SaysThatNoStepIsDoneYet) {
   EXPECT_TRUE(nlohmann::json::parse(status_json(*first.as<fbs::Status>()))["loss"].is_null());
   auto later = status_of({"forward"});
   EXPECT_NE(status_text(*later.as<fbs::Status>()).find("loss 2.5000, 1,000 tok/s"), std::string::npos);
+}
+
+TEST(StatusView, NamesTheNodesThatHaveNotCome) {
+  auto message = status_of({"forward"}, 0, std::nan(""), {1, 3});
+  const auto& status = *message.as<fbs::Status>();
+  EXPECT_TRUE(status_text(status).ends_with("\nwaiting for nodes 1, 3")) << status_text(status);
+  EXPECT_TRUE(where_text(status).ends_with("\nwaiting for nodes 1, 3")) << where_text(status);
+  auto object = nlohmann::json::parse(status_json(status));
+  EXPECT_EQ(object["missing_nodes"], (std::vector<int>{1, 3}));
+  EXPECT_EQ(object["launchers"].size(), 1u);
 }
 
 TEST(StatusView, FindsTheRankThatEveryoneWaitsFor) {

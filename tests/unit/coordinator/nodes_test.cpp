@@ -1,8 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "common/base/error.h"
+#include "common/msg/curve.h"
 #include "launcher/coordinator/network_path.h"
+#include "launcher/coordinator/node_gate.h"
 #include "launcher/coordinator/node_messages.h"
 #include "launcher/coordinator/node_table.h"
 
@@ -100,6 +105,22 @@ class Nodes : public testing::Test {
   NodeTable table_{parse_nodes("alpha:1,beta"), world(4, 2), 0};
 };
 
+TEST(Gate, PortThatIsTakenIsNamedWithTheOptionThatGaveIt) {
+  int taken = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(::bind(taken, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(taken, 1), 0);
+  ASSERT_EQ(::getsockname(taken, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  NodeAddress here{"127.0.0.1", ntohs(address.sin_port)};
+  std::string error = error_of([&] { NodeGate(here, msg::make_key_pair().secret_key, 2); });
+  EXPECT_THAT(error, HasSubstr(here.text()));
+  EXPECT_THAT(error, HasSubstr("--nodes"));
+  ::close(taken);
+}
+
 TEST_F(Nodes, ARunOnOneNodeWaitsForNobody) {
   NodeTable none({}, world(4, 0), 0);
   EXPECT_TRUE(none.all_here() && none.all_loaded() && none.workers_finished() && none.all_ended(0, true));
@@ -109,8 +130,10 @@ TEST_F(Nodes, ARunOnOneNodeWaitsForNobody) {
 
 TEST_F(Nodes, ANodeCountsWhenItHasReported) {
   EXPECT_FALSE(table_.all_here());
+  EXPECT_THAT(table_.missing(), ElementsAre(1));
   EXPECT_THAT(table_.take(report(1, 5, {cell(2), cell(3)}), 1), IsEmpty());
   EXPECT_TRUE(table_.all_here());
+  EXPECT_THAT(table_.missing(), IsEmpty());
   EXPECT_TRUE(table_.all_loaded());
   EXPECT_EQ(table_.node_of(3), 1);
 }

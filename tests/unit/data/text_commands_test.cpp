@@ -1,6 +1,7 @@
 #include <sstream>
 
 #include "services/data/commands.h"
+#include "services/data/terminal_text.h"
 #include "tests/unit/data/workspace.h"
 
 namespace ganymede::data {
@@ -12,22 +13,46 @@ class TextCommands : public Workspace {
     write_documents(10);
     pack(options());
   }
-  std::string decoded(const std::string& ids, std::uint64_t dim) {
+  std::string decoded(const std::string& ids, std::uint64_t dim, bool terminal = true) {
     std::istringstream in(ids);
     testing::internal::CaptureStdout();
-    decode_command(path("set"), in, dim);
+    decode_command(path("set"), in, dim, terminal);
     return testing::internal::GetCapturedStdout();
   }
 };
 
 TEST_F(TextCommands, DecodingIsPlainTextUnlessTheBeginningShallBeDim) {
   EXPECT_EQ(decoded("100 101 102 32 120", 0), "def x");
+  EXPECT_EQ(decoded("100 101 102 32 120", 4, false), "def x");
   EXPECT_EQ(decoded("100 101 102 32 120", 4), "\x1b[2mdef \x1b[0mx");
 }
 
 TEST_F(TextCommands, LettersAreNotLeftDimWhenTokensEndEarly) {
   EXPECT_EQ(decoded("100 101", 4), "\x1b[2mde\x1b[0m");
   EXPECT_EQ(decoded("", 4), "");
+}
+
+TEST_F(TextCommands, TextCannotSteerATerminal) {
+  std::string controls =
+      "27 91 50 74 9 10 8 127 155 194 155 195 169 195";  // ESC [2J, tab, line end, BS, DEL, CSI twice, é, half of one
+  const std::string none = "\xef\xbf\xbd";
+  EXPECT_EQ(decoded(controls, 0), none + "[2J\t\n" + none + none + none + none + "\u00e9" + none);
+  EXPECT_EQ(decoded(controls, 0, false), "\x1b[2J\t\n\b\x7f\x9b\xc2\x9b\xc3\xa9\xc3") << "a pipe gets the text itself";
+}
+
+TEST(TerminalText, CharactersMayComeInPieces) {
+  TerminalText text;
+  EXPECT_EQ(text.take("a\xf0\x9f"), "a");
+  EXPECT_EQ(text.take("\x98\x80"
+                      "b"),
+            "\xf0\x9f\x98\x80"
+            "b");
+  EXPECT_EQ(text.take("\xe2\x82"), "");
+  EXPECT_EQ(text.take("c\xe0\x80\x9b\xff"),
+            "\xef\xbf\xbd"
+            "c\xef\xbf\xbd\xef\xbf\xbd")
+      << "no overlong form, no byte of no character";
+  EXPECT_EQ(text.end(), "");
 }
 
 }  // namespace

@@ -84,6 +84,16 @@ TEST_F(Metrics, AFileThatIsRemovedUnderTheRunIsBegunAgain) {
   EXPECT_EQ(content(), step(2).json() + "\n" + step(3).json() + "\n");
 }
 
+TEST_F(Metrics, FolderInTheWayIsNamedWithTheWayOut) {
+  std::filesystem::create_directory(file);
+  try {
+    MetricsFile metrics(file);
+    FAIL() << "it was opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(), file + " is a folder: move it away.");
+  }
+}
+
 TEST_F(Metrics, TornLastLineIsCutOff) {
   MetricsFile(file).append(step(1));
   std::string whole = content();

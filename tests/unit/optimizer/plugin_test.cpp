@@ -103,6 +103,15 @@ TEST_F(PluginFiles, PreparedCopyLiesUnderItsHash) {
   EXPECT_EQ(fs::last_write_time(path(first.path)), written) << "copied once";
 }
 
+TEST_F(PluginFiles, FaultOfAPluginNamesItsFileAndLeavesNoCopy) {
+  fs::create_directory(path("mine"));
+  write("mine/text.so", "not a library");
+  std::string text = refusal([&] { prepare_plugin(path("mine"), "text", path()); });
+  EXPECT_THAT(text, testing::HasSubstr("optimizer plugin " + path("mine/text.so") + " is not a library"));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr(path("plugins/text."))));
+  EXPECT_TRUE(fs::is_empty(path("plugins")));
+}
+
 TEST_F(PluginFiles, DamagedCopyIsReplaced) {
   PreparedPlugin first = prepare_plugin(faulty, "sound", path());
   std::string copy = path(first.path), other = copy + ".damaged";

@@ -45,6 +45,13 @@ TEST_F(Files, WrittenContentReadsBack) {
   EXPECT_EQ(entries(folder), 1u);
 }
 
+TEST_F(Files, AFolderInTheWayIsNamedWithTheWayOut) {
+  fs::create_directory(in("a"));
+  EXPECT_NE(error_of([&] { write_file_atomically(in("a"), "x"); }).find("it is a folder; move it away"),
+            std::string::npos);
+  EXPECT_EQ(entries(folder), 1u);
+}
+
 TEST_F(Files, APipeIsWrittenToAndStaysOne) {
   ASSERT_EQ(::mkfifo(in("pipe").c_str(), 0600), 0);
   Fd reader(::open(in("pipe").c_str(), O_RDONLY | O_NONBLOCK));

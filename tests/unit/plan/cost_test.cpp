@@ -66,7 +66,8 @@ TEST(HardwareFile, FaultsNamePlaceKeyAndWayOut) {
             ":2: key 'compute.bf16_gflop' is not known; did you mean 'compute.bf16_gflops'?");
   EXPECT_EQ(error("\n[netwrk]\nlatency_us = 1\n"),
             ":3: key 'netwrk.latency_us' is not known; did you mean 'network.latency_us'?");
-  EXPECT_EQ(error("colour = 1\n"), ":1: key 'colour' is not known.");
+  EXPECT_EQ(error("colour = 1\n"),
+            ":1: key 'colour' is not known in a hardware file; configs/hardware/gh200.toml shows all of them.");
   EXPECT_EQ(error("[node]\nlatency_us = -1\n"), ":2: key 'node.latency_us' is -1, but has to be 0 to 1000000000.");
   EXPECT_EQ(error("[node]\nlatency_us = \"fast\"\n"),
             ":2: key 'node.latency_us' has to be a number, not the text \"fast\".");

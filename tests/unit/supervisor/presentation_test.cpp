@@ -1,8 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "common/base/error.h"
 #include "launcher/supervisor/closing.h"
@@ -10,6 +13,7 @@
 #include "launcher/supervisor/log_tail.h"
 #include "launcher/supervisor/step_line.h"
 #include "launcher/supervisor/terminal.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ganymede::launcher {
 namespace {
@@ -130,12 +134,83 @@ TEST(Closing, GoesOnWithWhatTheUserSet) {
               HasSubstr("--steps 100 --set parallel.ranks=4 --set data.path=mine --set 'sample.prompt=\"a b\"'\n"));
 }
 
+TEST(Closing, RunWithoutACheckpointOfItsOwnBeginsAgainFromTheOther) {
+  config::Config config;
+  config.run.steps = 50;
+  Options options{.run = "/r/run", .recipe = "/r/tiny.toml", .from = "/r/the base", .settings = {}};
+  std::string stopped = closing_lines({.step = 0, .steps = 50, .load_step = 30}, config, options, "/bin");
+  EXPECT_THAT(stopped, HasSubstr("stopped at step 30/50"));
+  EXPECT_THAT(stopped, HasSubstr("--run /r/run --from '/r/the base' --steps 50"));
+  stopped = closing_lines({.step = 40, .steps = 50, .load_step = 30, .checkpoint = 40}, config, options, "/bin");
+  EXPECT_THAT(stopped, HasSubstr("stopped at step 40/50"));
+  EXPECT_THAT(stopped, Not(HasSubstr("--from"))) << "it goes on from its own";
+}
+
+TEST(Closing, NamesTheLastOfAPathThatTheUserGaveTwice) {
+  config::Config config;
+  Options options{.run = "/r/run", .recipe = "/r/tiny.toml", .from = "", .settings = {}};
+  options.settings = {"data.path=first", "data.tokenizer=\"/t\"", "data.path=last", "data.tokenizer=bytes",
+                      "data.path=\"/r/last\""};
+  std::string text = closing_lines({.step = 7, .steps = 50, .checkpoint = 5}, config, options, "/bin");
+  EXPECT_THAT(text, HasSubstr("--steps 100 --set data.path=last --set data.tokenizer=bytes\n"));
+}
+
 TEST(Closing, KeepsATokenizerThatIsNoFile) {
   config::Config config;
   Options options{.run = "/r/run", .recipe = "/r/tiny.toml", .from = "", .settings = {}};
   options.settings = {"data.tokenizer=train:1024", "data.sources=[]", "data.path=\"/r/mine\""};
   std::string text = closing_lines({.step = 7, .steps = 50, .checkpoint = 5}, config, options, "/bin");
   EXPECT_THAT(text, HasSubstr("--steps 100 --set data.tokenizer=train:1024 --set 'data.sources=[]'\n"));
+}
+
+TEST(CheckpointFailure, NamesStepFolderAndWayOutOnce) {
+  std::string full = "The checkpoint of step 5 cannot be written: there is no space left on the disk.";
+  EXPECT_EQ(
+      checkpoint_failure(5, 1, full, "/r/run", false),
+      full + " It is the part of rank 1, in /r/run/checkpoint; training goes on, and the next checkpoint tries again.");
+  EXPECT_EQ(
+      checkpoint_failure(5, 0, "No answer.", "/r/run", true),
+      "The checkpoint of step 5 failed: No answer. It is the part of rank 0, in /r/run/checkpoint; mend this (make "
+      "room), and the same command goes on from the checkpoint before.");
+}
+
+/// What the launcher says when `ganymede-worker generate` is this shell script.
+std::string sample_said(const std::string& script) {
+  test::TemporaryFolder folder;
+  std::string worker = folder.path() + "/ganymede-worker";
+  std::ofstream(worker) << "#!/bin/sh\n" << script << "\n";
+  std::filesystem::permissions(worker, std::filesystem::perms::owner_all);
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  config::Config config;
+  config.sample.prompt = "def ";
+  config.sample.tokens = 9;
+  Options options{.run = folder.path(), .recipe = "/r/tiny.toml", .from = "", .settings = {}};
+  Signals signals;
+  Terminal terminal(ends[1], false);
+  show_sample(config, options, folder.path(), signals, terminal);
+  close(ends[1]);
+  std::string text(4096, '\0');
+  text.resize(static_cast<std::size_t>(read(ends[0], text.data(), text.size())));
+  close(ends[0]);
+  return text;
+}
+
+TEST(Sample, OneThatIsCutShortGetsALineEndBeforeTheReason) {
+  EXPECT_EQ(sample_said("printf 'def f'; kill -9 $$"),
+            "sample of 9 tokens:\n\nthe sample ends here: killed by SIGKILL\n");
+  EXPECT_EQ(sample_said("echo 'def f'; exit 3"), "sample of 9 tokens:\nno sample could be generated (exit code 3)\n");
+  EXPECT_EQ(sample_said("echo 'def f'"), "sample of 9 tokens:\n");
+}
+
+TEST(Sample, RunThatIsStoppedInItsSampleIsDone) {
+  sigset_t before, stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTERM);
+  ASSERT_EQ(pthread_sigmask(SIG_BLOCK, &stop, &before), 0);
+  EXPECT_EQ(sample_said("printf 'def f'; kill -TERM $PPID; exec sleep 100"),
+            "sample of 9 tokens:\n\nthe sample ends here: stopped by a signal\n");
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 TEST(LogTail, KeepsTheLastLinesThatSaySomething) {

@@ -109,6 +109,23 @@ TEST_F(RunStart, AnotherDatasetIsRefusedInTheSameRunAndSaidInANewOne) {
   ::close(ends[1]);
 }
 
+TEST_F(RunStart, SaysThatFromIsNotUsedOnceTheRunHasACheckpointOfItsOwn) {
+  service::write_manifest(service::checkpoint_folder, manifest_);
+  auto found = service::find_manifests(service::checkpoint_folder);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  Terminal shown(ends[1], false);
+  EXPECT_EQ(find_start(found, "", shown).step(), 50u);  // says nothing
+  Start start = find_start(found, "/other", shown);
+  EXPECT_EQ(start.step(), 50u);
+  EXPECT_EQ(start.folder, "");
+  std::string told(4096, '\0');
+  told.resize(static_cast<std::size_t>(::read(ends[0], told.data(), told.size())));
+  EXPECT_EQ(told, "--from /other is not used: this run goes on from its own checkpoint of step 50\n");
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
 TEST_F(RunStart, WhatTheRunBeganWithIsKnownWithoutItsConfiguration) {
   config_.model.hidden = 80;
   manifest_.config = config::effective(config_);

@@ -195,6 +195,25 @@ TEST_F(StepLogTest, LossOfAStepIsKnownForTheCheckpointThatFollows) {
   EXPECT_TRUE(std::isnan(log.loss_of(2)));
 }
 
+TEST_F(StepLogTest, RunThatBeginsAnewHasNoLinesOfAnEarlierAttempt) {
+  auto write = [&] { std::ofstream(path_) << "{\"step\": 1, \"loss\": 2}\n{\"step\": 2, \"loss\": 2}\n"; };
+  for (MetricsOrigin anew : {MetricsOrigin{.load_step = 30, .decided = 30, .load_from_other = true}, MetricsOrigin{}}) {
+    write();
+    std::string line = set_aside_older_metrics(path_, anew);
+    EXPECT_NE(line.find("the 2 lines of an earlier attempt"), std::string::npos) << line;
+    EXPECT_NE(line.find(path_ + ".old"), std::string::npos) << line;
+    EXPECT_FALSE(read_last_metrics(path_));
+    EXPECT_EQ(read_last_metrics(path_ + ".old")->step, 2u);
+    EXPECT_EQ(set_aside_older_metrics(path_, anew), "") << "there is nothing to move";
+    EXPECT_TRUE(read_last_metrics(path_ + ".old"));
+  }
+  write();
+  EXPECT_EQ(set_aside_older_metrics(path_, {.load_step = 2, .decided = 2}), "") << "its own checkpoint";
+  EXPECT_EQ(set_aside_older_metrics(path_, {.load_step = 30, .decided = 31, .load_from_other = true}), "")
+      << "another launcher has begun";
+  EXPECT_EQ(read_last_metrics(path_)->step, 2u);
+}
+
 TEST_F(StepLogTest, LastMetricsSkipsATornLine) {
   std::ofstream(path_) << "{\"step\": 4, \"loss\": 2.5}\n{\"step\": 5, \"lo";
   auto last = read_last_metrics(path_);

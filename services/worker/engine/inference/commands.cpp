@@ -13,7 +13,7 @@ namespace {
 
 void add_generate(CLI::App& app, GenerateOptions& options) {
   CLI::App* command = app.add_subcommand("generate", "Continue a text with the model of a checkpoint");
-  command->add_option("checkpoint", options.folder, "Run directory or checkpoint folder")->required();
+  command->add_option("RUN", options.folder, "Run directory or checkpoint folder")->required();
   command->add_option("--prompt", options.prompt, "The text to continue")->required();
   command->add_option("--step", options.step, "Step of the checkpoint (default: the newest)");
   command->add_option("--data", options.dataset, "Dataset whose tokenizer is used (default: the run's own)");
@@ -34,7 +34,7 @@ void add_generate(CLI::App& app, GenerateOptions& options) {
 
 void add_eval(CLI::App& app, EvaluateOptions& options) {
   CLI::App* command = app.add_subcommand("eval", "Loss of a checkpoint's model on a dataset");
-  command->add_option("checkpoint", options.folder, "Run directory or checkpoint folder")->required();
+  command->add_option("RUN", options.folder, "Run directory or checkpoint folder")->required();
   command->add_option("--data", options.dataset, "Folder of the dataset")->required();
   command->add_option("--step", options.step, "Step of the checkpoint (default: the newest)");
   command->add_option("--split", options.split, "validation or train")
@@ -54,15 +54,14 @@ int parse(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    fail_usage("{} (see --help)", command_line::fault(app, error));
+    command_line::refuse(app, error);
   }
 }
 
 }  // namespace
 
 int inference_program(int argc, char** argv) {
-  CLI::App app("The model of a checkpoint. With --run DIR --rank R: the worker of a run (started by its launcher).");
-  app.name("ganymede-worker");
+  CLI::App app("What a checkpoint's model makes of text", "ganymede");
   app.require_subcommand(1);
   GenerateOptions generate_options;
   EvaluateOptions evaluate_options;
