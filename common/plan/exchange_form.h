@@ -39,6 +39,9 @@ bool travels(const config::Config& config, int layer);
 /// Whether what was received is kept for backward, and not sent again: sizes are static and nothing is recomputed.
 bool keeps_received(const config::Config& config);
 
+/// Most rows of a rank that a layer has under way at once (ExpertPasses).
+constexpr int rows_under_way = 3;
+
 /// Bytes that a rank sends, all inside its node, for one row and layer: exact when the form is even (and then what the
 /// counters show), else for routing in which all choices of experts are equally likely.
 struct ExchangeBytes {

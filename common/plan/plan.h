@@ -97,7 +97,7 @@ struct Operation {
   Lane lane{};
   int bucket = -1;           // index in Placement::buckets, -1 for none
   int layer = -1;            // model layer; -1 embedding, layers.size() head
-  std::int64_t bytes = 0;    // moved by this rank
+  std::int64_t bytes = 0;    // moved by this rank (of tokens: ExchangeBytes)
   int row = -1;              // row of this rank that it computes; -1: not of one row
   Part part = Part::whole;   // of the layer
   std::string wire{};        // "fp32", "bf16", "fp8"; empty where nothing crosses a wire

@@ -7,6 +7,7 @@
 #include "common/base/text.h"
 #include "common/cell/layouts.h"
 #include "common/model_spec/model_spec.h"
+#include "common/plan/exchange_form.h"
 #include "common/plan/pool.h"
 
 namespace ganymede::launcher {
@@ -29,9 +30,19 @@ double layer_elements_per_token(const config::Config& config) {
   return 3 * (attention + feed_forward + 6.0 * m.hidden);
 }
 
+/// What backward holds of a row whose tokens are at the experts of other ranks, in elements a token: attention and
+/// router computed again.
+double waiting_elements_per_token(const config::Config& config) {
+  const auto& m = config.model;
+  return m.heads * (2.0 * m.qk_dim + 2.0 * m.v_dim) + 4.0 * m.hidden + m.experts;
+}
+
 /// In bytes.
 double worker_scratch(const config::Config& config) {
-  double layer = layer_elements_per_token(config) * config.data.seq_len * sizeof(float);
+  int rows = plan::exchange_form(config).travels() ? config.data.rows_per_step / config.parallel.ranks : 1;
+  double waiting = std::clamp(rows, 1, plan::rows_under_way) - 1;
+  double elements = layer_elements_per_token(config) + waiting * waiting_elements_per_token(config);
+  double layer = elements * config.data.seq_len * sizeof(float);
   double logits = 3.0 * config.compute.loss_chunk * config.model.vocabulary * sizeof(float);
   return std::max(layer, logits);
 }
