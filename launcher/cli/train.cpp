@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/os/files.h"
 #include "common/service/run_directory.h"
+#include "launcher/cli/open_files.h"
 #include "launcher/cli/recipe_paths.h"
 #include "launcher/cli/siblings.h"
 #include "launcher/coordinator/world_layout.h"
@@ -80,6 +81,7 @@ void refuse_empty(const CLI::App& command) {
 void train(TrainOptions options) {
   if (options.steps > 0) limit_steps(options);
   config::Config config = config::load(options.recipe, options.settings);
+  require_open_files(raise_open_files(), config.parallel.ranks);
   for (const std::string& setting : absolute_paths(config, fs::current_path().string()))
     options.settings.push_back(setting);
   std::string run = absolute(options.run.empty() ? default_run(options.recipe) : options.run);

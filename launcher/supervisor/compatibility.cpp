@@ -29,6 +29,18 @@ void check_compatible(const config::Config& before, const config::Config& now, c
   }
 }
 
+std::string changed_keys(const config::Config& before, const config::Config& now) {
+  config::Config old_copy = before, new_copy = now;
+  auto old_fields = config::fields(old_copy), new_fields = config::fields(new_copy);
+  std::string text;
+  for (std::size_t i = 0; i < old_fields.size(); ++i) {
+    std::string was = config::to_toml(old_fields[i]), is = config::to_toml(new_fields[i]);
+    if (was == is || old_fields[i].key == "run.steps") continue;
+    text += fmt::format("{}{} {} → {}", text.empty() ? "" : ", ", old_fields[i].key, was, is);
+  }
+  return text;
+}
+
 void resolve_threads(config::Config& now, const config::Config* before, int cores, int cells) {
   bool same_world = before && before->parallel.ranks == now.parallel.ranks;
   int share = std::max(1, cores / cells);

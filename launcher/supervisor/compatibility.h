@@ -10,6 +10,10 @@ namespace ganymede::launcher {
 /// first key that may not change, with its old and new value.
 void check_compatible(const config::Config& before, const config::Config& now, const std::string& run);
 
+/// The keys that have another value in `now`, with both: "optimizer.lr 0.003 → 0.002, parallel.ranks 2 → 3"; the
+/// number of steps is left out, which changes whenever a run is made longer. Empty: none.
+std::string changed_keys(const config::Config& before, const config::Config& now);
+
 /// Whether a key keeps its value for the life of a run.
 bool is_fixed(const std::string& key);
 

@@ -18,6 +18,16 @@ std::uint64_t HostBudget::needed_per_cell() const {
   return sum;
 }
 
+std::string summary(const HostBudget& budget) {
+  return fmt::format("host memory: {} needed by {} {}, {} {}", bytes(budget.needed()), budget.cells,
+                     budget.cells == 1 ? "cell" : "cells", bytes(budget.available),
+                     budget.limited ? "allowed" : "available");
+}
+
+bool tight(const HostBudget& budget) {
+  return static_cast<double>(budget.needed()) >= 0.8 * static_cast<double>(budget.available);
+}
+
 std::string table(const HostBudget& budget) {
   std::size_t width = std::string("host memory").size();
   for (const auto& row : budget.rows) width = std::max(width, row.what.size());

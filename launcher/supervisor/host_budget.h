@@ -21,6 +21,12 @@ struct HostBudget {
   std::uint64_t needed() const { return needed_per_cell() * static_cast<std::uint64_t>(cells); }
 };
 
+/// "host memory: 546 MiB needed by 2 cells, 22.1 GiB available".
+std::string summary(const HostBudget& budget);
+
+/// Whether so much is needed that a person should see for what: four fifths of what is available, or more.
+bool tight(const HostBudget& budget);
+
 /// Aligned lines: a head, one a row, the sum, what is available. Ends without a newline.
 std::string table(const HostBudget& budget);
 

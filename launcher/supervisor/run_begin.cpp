@@ -101,12 +101,14 @@ std::string ready_dataset(Launching& launching, const config::Config& config) {
 }
 
 /// Model, memory and where the run begins, for a person; refuses what does not fit.
-void show_and_check(ReadyRun& ready, coordinator::RankRange ranks, Terminal& terminal) {
+void show_and_check(ReadyRun& ready, coordinator::RankRange ranks, const std::string& changed, Terminal& terminal) {
   terminal.line(model_spec::describe(ready.config.model));
   ready.budget = estimate_memory(ready.config, ready.job, ranks, os::inspect_machine());
-  terminal.line(table(ready.budget));
+  terminal.line(tight(ready.budget) ? table(ready.budget) : summary(ready.budget));
+  log::info("{}", table(ready.budget));
   require_fit(ready.budget);
   if (ready.load_step > 0) terminal.line(fmt::format("going on from the checkpoint of step {}", ready.load_step));
+  if (!changed.empty()) terminal.line("changed since then: " + changed);
 }
 
 /// Over which the workers of this node talk to those of others.
@@ -142,7 +144,8 @@ ReadyRun begin_run(Launching& launching) {
   check_dataset(start, ready.config, ready.job.dataset, run, launching.terminal);
   ready.job.interface = interface_of(ready.config, options);
   prepare_plugin(ready.job, launching);
-  show_and_check(ready, ranks, launching.terminal);
+  show_and_check(ready, ranks, before && !own.intact.empty() ? changed_keys(*before, ready.config) : "",
+                 launching.terminal);
   service::write_job(ready.job);
   file.keep();
   return ready;
@@ -171,7 +174,7 @@ ReadyRun begin_on_node(Launching& launching, const Welcome& welcome) {
   if (ready.job.plugin_hash != welcome.plugin_hash)
     fail_usage("Node {} has another optimizer plugin '{}' than node 0: install the same programs on all nodes.",
                options.node, ready.config.optimizer.name);
-  show_and_check(ready, options.ranks(ready.config), launching.terminal);
+  show_and_check(ready, options.ranks(ready.config), "", launching.terminal);
   service::write_job(ready.job);
   return ready;
 }

@@ -11,6 +11,7 @@
 #include "common/base/error.h"
 #include "common/msg/message.h"
 #include "launcher/cli/doctor.h"
+#include "launcher/cli/open_files.h"
 #include "launcher/cli/recipe_paths.h"
 #include "launcher/cli/run_access.h"
 #include "launcher/cli/status_view.h"
@@ -89,6 +90,19 @@ TEST(Train, EmptyWordIsNotTheSameAsNone) {
       EXPECT_EQ(error.code(), ExitCode::usage);
       EXPECT_EQ(std::string(error.what()).find(std::string(name) + " is empty: "), 0u) << error.what();
     }
+  }
+}
+
+TEST(OpenFiles, TooFewAreRefusedBeforeTheRunBegins) {
+  EXPECT_NO_THROW(require_open_files(1024, 8));
+  try {
+    require_open_files(100, 2);
+    FAIL() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(
+        std::string(error.what()),
+        "Only 100 files may be open at once (ulimit -n), and a run of 2 ranks needs 160: raise it with `ulimit -n "
+        "160`.");
   }
 }
 

@@ -107,5 +107,15 @@ TEST(ThreadCounts, GivenInTheRecipeWin) {
   EXPECT_EQ(now.compute.threads, 7);
 }
 
+TEST(Continuation, KeysThatChangedAreSaid) {
+  config::Config before, now;
+  EXPECT_EQ(changed_keys(before, now), "");
+  before.optimizer.lr = 0.003;
+  now.optimizer.lr = 0.002;
+  now.parallel.ranks = before.parallel.ranks + 1;
+  now.run.steps = before.run.steps + 5;
+  EXPECT_EQ(changed_keys(before, now), "parallel.ranks 1 → 2, optimizer.lr 0.003 → 0.002");
+}
+
 }  // namespace
 }  // namespace ganymede::launcher

@@ -70,6 +70,14 @@ TEST(HostBudget, TableIsAlignedAndSumsUp) {
             "available                        4 GiB");
 }
 
+TEST(HostBudget, IsOneLineUnlessItIsTight) {
+  HostBudget budget = two_cells();
+  EXPECT_EQ(summary(budget), "host memory: 1.63 GiB needed by 2 cells, 4 GiB available");
+  EXPECT_FALSE(tight(budget));
+  budget.available = 2ull << 30;
+  EXPECT_TRUE(tight(budget));
+}
+
 TEST(HostBudget, WhatFitsExactlyIsTaken) {
   HostBudget budget = two_cells();
   budget.available = budget.needed();
