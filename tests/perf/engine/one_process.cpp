@@ -43,7 +43,7 @@ std::vector<double> train(const config::Config& config, std::uint64_t steps) {
   options.optimizer_hash = plugin.hash;
   options.threads = optimizer::thread_count(config);
   optimizer::UpdateEngine update(cell.placement(), *plugin.table, memory, options);
-  worker::Communicators communicators(cell.placement(), 60, collectives::make_single);
+  worker::Communicators communicators(config, cell.placement(), 60, collectives::make_single);
   worker::Engine engine(cell, communicators, 1, plugin.hash);
   std::vector<double> milliseconds;
   for (std::uint64_t step = 1; step <= steps; ++step) {
