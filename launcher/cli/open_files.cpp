@@ -28,7 +28,9 @@ void require_open_files(std::uint64_t limit, int ranks) {
   std::uint64_t needed = least + a_rank * static_cast<std::uint64_t>(ranks);
   if (limit < needed)
     fail(
-        "Only {} files may be open at once (ulimit -n), and a run of {} rank{} needs {}: raise it with `ulimit -n {}`.",
+        "Only {} files may be open at once (ulimit -n), and {} rank{} on one node need {}: raise it with `ulimit -n "
+        "{}`, or "
+        "use fewer parallel.ranks.",
         limit, ranks, ranks == 1 ? "" : "s", needed, needed);
 }
 

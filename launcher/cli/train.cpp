@@ -1,5 +1,6 @@
 #include "launcher/cli/train.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -59,7 +60,8 @@ void add_nodes(const TrainOptions& options, const config::Config& config, std::v
   auto nodes = coordinator::parse_nodes(options.nodes);
   coordinator::check_nodes(static_cast<int>(nodes.size()), config);
   if (options.node >= static_cast<int>(nodes.size()))
-    fail_usage("--node {}: --nodes names {}, 0 to {}.", options.node, nodes.size(), nodes.size() - 1);
+    fail_usage("--node {} is none of the {} nodes of --nodes: they are 0 to {}.", options.node, nodes.size(),
+               nodes.size() - 1);
   arguments.insert(arguments.end(), {"--nodes", options.nodes, "--node", std::to_string(options.node)});
   if (!options.key.empty()) arguments.insert(arguments.end(), {"--key", absolute(options.key)});
 }
@@ -81,7 +83,8 @@ void refuse_empty(const CLI::App& command) {
 void train(TrainOptions options) {
   if (options.steps > 0) limit_steps(options);
   config::Config config = config::load(options.recipe, options.settings);
-  require_open_files(raise_open_files(), config.parallel.ranks);
+  auto nodes = 1 + static_cast<int>(std::count(options.nodes.begin(), options.nodes.end(), ','));
+  require_open_files(raise_open_files(), (config.parallel.ranks + nodes - 1) / nodes);
   for (const std::string& setting : absolute_paths(config, fs::current_path().string()))
     options.settings.push_back(setting);
   std::string run = absolute(options.run.empty() ? default_run(options.recipe) : options.run);

@@ -99,7 +99,7 @@ TEST_F(BadInput, WhatNoMemoryHoldsIsRefusedWithTheKeysThatMatter) {
     std::vector<std::string> settings, parts;
   };
   const Case cases[] = {
-      {{"parallel.ranks=65536", "data.rows_per_step=65536"}, {"the programs of all ranks", "parallel.ranks"}},
+      {{"parallel.ranks=65536", "data.rows_per_step=65536"}, {"files may be open", "parallel.ranks"}},
       {{"data.rows_per_step=64", "data.seq_len=16777216", "model.hidden=16777216", "model.expert_ffn=1", "model.ffn=1",
         "model.heads=1", "model.kv_heads_sliding=1"},
        {"the inputs of all layers", "data.seq_len"}},

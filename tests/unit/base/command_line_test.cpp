@@ -47,9 +47,16 @@ TEST(CommandLine, UnknownCommandIsNamedWithTheNearestKnownOne) {
   EXPECT_EQ(fault_of({"xyzzy"}), "'xyzzy' is not known; the commands are train, control");
 }
 
+TEST(CommandLine, UnknownOptionIsNamedWithTheNearestKnownOne) {
+  EXPECT_EQ(fault_of({"train", "--stepz", "3"}), "'--stepz' is not known; did you mean '--steps'?");
+}
+
+TEST(CommandLine, MissingCommandIsAnsweredWithThoseThereAre) {
+  EXPECT_EQ(fault_of({}), "a command is missing: train, control");
+}
+
 TEST(CommandLine, OtherFaultsKeepTheirText) {
-  EXPECT_EQ(fault_of({}), "A subcommand is required");
-  EXPECT_EQ(fault_of({"train", "--stepz", "3"}), "The following arguments were not expected: 3 --stepz");
+  EXPECT_EQ(fault_of({"train", "--xyzzy", "3"}), "The following arguments were not expected: 3 --xyzzy");
 }
 
 }  // namespace

@@ -101,8 +101,8 @@ TEST(OpenFiles, TooFewAreRefusedBeforeTheRunBegins) {
   } catch (const Error& error) {
     EXPECT_EQ(
         std::string(error.what()),
-        "Only 100 files may be open at once (ulimit -n), and a run of 2 ranks needs 160: raise it with `ulimit -n "
-        "160`.");
+        "Only 100 files may be open at once (ulimit -n), and 2 ranks on one node need 160: raise it with `ulimit -n "
+        "160`, or use fewer parallel.ranks.");
   }
 }
 

@@ -29,27 +29,6 @@ TEST_F(CrossCheck, KeysThatDoNotGoTogetherAreNamed) {
       {"model.router_groups = 2\nmodel.experts = 0",
        "recipe.toml:1: key 'model.router_groups' is 2, but the model has no experts: leave it at 1."},
       {"model.dense_layers = 3", "recipe.toml:1: key 'model.dense_layers' is 3, more than the 2 layers of the model."},
-      {"parallel.replicas = 2\nparallel.ranks = 3",
-       "recipe.toml:1: key 'parallel.replicas' is 2; times parallel.expert_group = 1 it has to divide 'parallel.ranks' "
-       "= 3: the nearest number of ranks that fits is 2."},
-      {"parallel.replicas = 2\nparallel.ranks = 6\nparallel.expert_group = 2",
-       "recipe.toml:1: key 'parallel.replicas' is 2; times parallel.expert_group = 2 it has to divide 'parallel.ranks' "
-       "= 6: the nearest number of ranks that fits is 4."},
-      {"parallel.ranks = 4\nparallel.expert_group = 3",
-       "recipe.toml:2: key 'parallel.expert_group' is 3, which does not divide 'parallel.ranks' = 4; the nearest that "
-       "does is 2."},
-      {"parallel.ranks = 3\nparallel.expert_group = 3\ndata.rows_per_step = 3",
-       "recipe.toml:2: key 'parallel.expert_group' is 3, which does not divide 'model.experts' = 8; the nearest that "
-       "does is 2."},
-      {"parallel.ranks = 4\nparallel.expert_group = 4\ntopology.ranks_per_node = 2",
-       "recipe.toml:2: key 'parallel.expert_group' is 4, which does not divide 'topology.ranks_per_node' = 2; the "
-       "nearest that does is 2."},
-      {"parallel.ranks = 4\ntopology.ranks_per_node = 2\ncollectives.backend = \"shm\"",
-       "recipe.toml:3: key 'collectives.backend' is \"shm\", but topology.ranks_per_node = 2 puts the 4 ranks on "
-       "several "
-       "nodes, which share no memory: make it \"auto\"."},
-      {"parallel.ranks = 2\nparallel.expert_group = 2\nmodel.experts = 0",
-       "recipe.toml:2: key 'parallel.expert_group' is 2, but the model has no experts: leave it at 1."},
       {"model.qk_dim = 4",
        "recipe.toml: key 'model.rotary_fraction' is 0.334, which rotates no pair of the 4 dimensions of a head; make "
        "it "
@@ -71,6 +50,33 @@ TEST_F(CrossCheck, KeysThatDoNotGoTogetherAreNamed) {
        "ends or other control characters, not empty."},
       {"model.vocabulary = 100",
        "recipe.toml:1: key 'model.vocabulary' is 100, but the tokenizer \"bytes\" has 256 tokens."},
+  };
+  for (const auto& c : cases) EXPECT_EQ(error_of(c.text), c.error) << c.text;
+}
+
+TEST_F(CrossCheck, WorldsThatDoNotComeOutEvenAreNamed) {
+  const Case cases[] = {
+      {"parallel.replicas = 2\nparallel.ranks = 3",
+       "recipe.toml:1: key 'parallel.replicas' is 2; times parallel.expert_group = 1 it has to divide 'parallel.ranks' "
+       "= 3: the nearest number of ranks that fits is 2."},
+      {"parallel.replicas = 2\nparallel.ranks = 6\nparallel.expert_group = 2",
+       "recipe.toml:1: key 'parallel.replicas' is 2; times parallel.expert_group = 2 it has to divide 'parallel.ranks' "
+       "= 6: the nearest number of ranks that fits is 4."},
+      {"parallel.ranks = 4\nparallel.expert_group = 3",
+       "recipe.toml:2: key 'parallel.expert_group' is 3, which does not divide 'parallel.ranks' = 4; the nearest that "
+       "does is 2."},
+      {"parallel.ranks = 3\nparallel.expert_group = 3\ndata.rows_per_step = 3",
+       "recipe.toml:2: key 'parallel.expert_group' is 3, which does not divide 'model.experts' = 8; the nearest that "
+       "does is 2."},
+      {"parallel.ranks = 4\nparallel.expert_group = 4\ntopology.ranks_per_node = 2",
+       "recipe.toml:2: key 'parallel.expert_group' is 4, which does not divide 'topology.ranks_per_node' = 2; the "
+       "nearest that does is 2."},
+      {"parallel.ranks = 4\ntopology.ranks_per_node = 2\ncollectives.backend = \"shm\"",
+       "recipe.toml:3: key 'collectives.backend' is \"shm\", but topology.ranks_per_node = 2 puts the 4 ranks on "
+       "several "
+       "nodes, which share no memory: make it \"auto\"."},
+      {"parallel.ranks = 2\nparallel.expert_group = 2\nmodel.experts = 0",
+       "recipe.toml:2: key 'parallel.expert_group' is 2, but the model has no experts: leave it at 1."},
   };
   for (const auto& c : cases) EXPECT_EQ(error_of(c.text), c.error) << c.text;
 }
