@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/msg/message.h"
+#include "common/os/files.h"
 #include "launcher/supervisor/last_metrics.h"
 #include "launcher/supervisor/step_log.h"
 #include "tests/support/temporary_folder.h"
@@ -91,6 +92,14 @@ TEST_F(StepLogTest, WritesEveryKeyThatScriptsReadFor) {
   EXPECT_NEAR(line["mfu"].get<double>(), 0.1, 1e-12);
   for (const char* key : {"grad_norm", "lr", "step_ms", "imbalance", "restarts", "skipped_steps", "generation"})
     EXPECT_TRUE(line.contains(key)) << key;
+}
+
+TEST_F(StepLogTest, EveryKeyIsExplained) {
+  StepLog log(path_, 0, 10, silent_);
+  take(log, {.step = 1, .validation_loss = 2.25});
+  std::string page = os::read_file(GANYMEDE_SOURCE_DIR "/docs/metrics.md");
+  for (const auto& [key, value] : lines().at(0).items())
+    EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key << " is missing in docs/metrics.md";
 }
 
 TEST_F(StepLogTest, StepReportedAgainAfterARestartIsWrittenOnce) {
