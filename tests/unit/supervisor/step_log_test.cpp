@@ -98,7 +98,8 @@ TEST_F(StepLogTest, EveryKeyIsExplained) {
   StepLog log(path_, 0, 10, silent_);
   take(log, {.step = 1, .validation_loss = 2.25});
   std::string page = os::read_file(GANYMEDE_SOURCE_DIR "/docs/metrics.md");
-  for (const auto& [key, value] : lines().at(0).items())
+  nlohmann::json line = lines().at(0);
+  for (const auto& [key, value] : line.items())
     EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key << " is missing in docs/metrics.md";
 }
 
