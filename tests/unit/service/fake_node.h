@@ -90,6 +90,12 @@ class FakeNode {
     return false;
   }
 
+  /// What was fatal so far: exit code and text.
+  std::vector<std::pair<int, std::string>> fatals() {
+    std::lock_guard lock(mutex_);
+    return fatal_;
+  }
+
   std::string folder_;
   config::Config config_;
   Job job_{99, {"first_moment", "second_moment"}, "plugins/adamw.so", 5, ""};

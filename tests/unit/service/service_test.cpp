@@ -36,7 +36,7 @@ TEST_F(Service, RegistersAndBeatsWithWhatItDoes) {
   EXPECT_EQ(node_.beats_.back().progress, 1u);
   EXPECT_EQ(node_.beats_.back().step, 17u);
   EXPECT_EQ(node_.beats_.back().state, fbs::ServiceState::running);
-  EXPECT_TRUE(node_.fatal_.empty());
+  EXPECT_TRUE(node_.fatals().empty());
 }
 
 TEST_F(Service, ItsWordsAreSeenByOtherProcessesAndProgressOnlyGrows) {
@@ -81,7 +81,7 @@ TEST_F(Service, AnErrorIsReportedAsFatalAndBecomesTheExitCode) {
   EXPECT_EQ(node_.run(Kind::checkpoint, 1, [](Context&) { throw Error(ExitCode::can_go_on, "Later."); }), 75);
   EXPECT_EQ(node_.run(Kind::checkpoint, 1, [](Context&) { throw std::runtime_error("from a library\nframe 0\n"); }), 1);
   using Fatal = std::vector<std::pair<int, std::string>>;
-  EXPECT_EQ(node_.fatal_, (Fatal{{1, "The disk is full."}, {75, "Later."}, {1, "from a library"}}));
+  EXPECT_EQ(node_.fatals(), (Fatal{{1, "The disk is full."}, {75, "Later."}, {1, "from a library"}}));
   EXPECT_THAT(os::read_file("logs/checkpoint.1.log"), HasSubstr("The disk is full."));
 }
 
@@ -92,7 +92,7 @@ TEST_F(Service, AnErrorWhileItFinishesIsNoFault) {
     fail("A peer is gone.");
   });
   EXPECT_EQ(code, 1);
-  EXPECT_TRUE(node_.fatal_.empty());
+  EXPECT_TRUE(node_.fatals().empty());
 }
 
 TEST_F(Service, ASecondProcessOfOneServiceIsRefusedAndEndsNothing) {
@@ -102,7 +102,7 @@ TEST_F(Service, ASecondProcessOfOneServiceIsRefusedAndEndsNothing) {
     EXPECT_EQ(node_.run(Kind::optimizer, 1, [](Context&) {}), 0);
   });
   EXPECT_EQ(second, 1);
-  EXPECT_TRUE(node_.fatal_.empty());
+  EXPECT_TRUE(node_.fatals().empty());
 }
 
 TEST_F(Service, SegmentsAreMappedOnceAndChecked) {
@@ -120,8 +120,9 @@ TEST_F(Service, ASegmentOfAnotherConfigurationIsAFaultThatNamesTheEntry) {
   other.model.layers += 1;
   os::write_file_atomically(config_file, config::effective(other));
   EXPECT_EQ(node_.run(Kind::data, 1, [](Context&) { ADD_FAILURE(); }), 1);
-  ASSERT_EQ(node_.fatal_.size(), 1u);
-  EXPECT_THAT(node_.fatal_[0].second, AllOf(HasSubstr("\"control\""), HasSubstr("\"gradients_ready\"")));
+  auto fatals = node_.fatals();
+  ASSERT_EQ(fatals.size(), 1u);
+  EXPECT_THAT(fatals[0].second, AllOf(HasSubstr("\"control\""), HasSubstr("\"gradients_ready\"")));
 }
 
 TEST_F(Service, AWaitSeesAStoreOfAnotherProcessAndBeatsAsWaiting) {
