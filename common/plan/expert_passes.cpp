@@ -4,8 +4,6 @@
 
 #include <utility>
 
-#include "common/plan/kept.h"
-
 namespace ganymede::plan {
 namespace {
 
@@ -73,16 +71,7 @@ void ExpertPasses::forward_attention(int layer, int row, int input, SavedBuffers
   parameters_.read(forward, layer);
   saved = {.input = input};
   (keep ? forward.uses : forward.frees).push_back(input);
-  if (keep) {
-    saved.indices = builder_.new_buffer(BufferKind::saved_indices, fmt::format("indices layer.{} row {}", layer, row),
-                                        form_.tokens * form_.top_k * 4, -1, layer, row);
-    forward.takes.push_back(saved.indices);
-  }
-  if (std::int64_t bytes = keep ? kept_activations(builder_.config, layer).bytes : 0; bytes > 0) {
-    saved.activations = builder_.new_buffer(
-        BufferKind::saved_activations, fmt::format("activations layer.{} row {}", layer, row), bytes, -1, layer, row);
-    forward.takes.push_back(saved.activations);
-  }
+  if (keep) keep_for_backward(builder_, forward, saved);
   if (!keep || builder_.config.recompute != config::Recompute::none) {
     at(row).middle = builder_.new_buffer(BufferKind::scratch, fmt::format("middle layer.{} row {}", layer, row),
                                          hidden_bytes(builder_.config), -1, layer, row);

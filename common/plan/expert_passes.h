@@ -7,13 +7,9 @@
 #include "common/plan/exchange_form.h"
 #include "common/plan/gradients.h"
 #include "common/plan/parameters.h"
+#include "common/plan/saved.h"
 
 namespace ganymede::plan {
-
-/// Buffers that keep a layer and row for its backward; -1: none.
-struct SavedBuffers {
-  int input = -1, indices = -1, activations = -1, arena = -1;
-};
 
 /// Forward and backward of layers whose tokens travel to the experts of other ranks. A row is computed in parts with
 /// dispatch and combine between them, on a lane of their own; rows follow one another as in a pipeline, at most three

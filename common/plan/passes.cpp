@@ -4,8 +4,6 @@
 
 #include <utility>
 
-#include "common/plan/kept.h"
-
 namespace ganymede::plan {
 namespace {
 
@@ -24,7 +22,7 @@ Passes::Passes(Builder& builder, Parameters& parameters, Gradients& gradients, i
       recompute_(builder.config.recompute != config::Recompute::none),
       input_(rows, -1),
       grad_(rows, -1),
-      saved_(builder.layers, std::vector<Saved>(rows)),
+      saved_(builder.layers, std::vector<SavedBuffers>(rows)),
       experts_(builder, parameters, gradients, rows) {}
 
 void Passes::take_rows(int first, int end) {
@@ -49,38 +47,22 @@ void Passes::embed() {
 
 void Passes::forward(int layer, bool keep) {
   if (experts_.serve(layer)) return experts_.forward(layer, input_, saved_[layer], keep);
-  bool moe = builder_.config.model.experts > 0 && layer >= builder_.config.model.dense_layers;
   for (int r = first_; r < end_; ++r) {
     Operation forward = compute(OperationKind::forward, layer, r);
     parameters_.read(forward, layer);
-    Saved& saved = saved_[layer][r];
+    SavedBuffers& saved = saved_[layer][r];
     saved.input = input_[r];
     (keep ? forward.uses : forward.frees).push_back(saved.input);
     forward.takes.push_back(input_[r] = new_hidden(BufferKind::saved_input, "input", layer + 1, r));
-    if (keep && moe) {
-      std::int64_t bytes = std::int64_t{builder_.config.data.seq_len} * builder_.config.model.top_k * 4;
-      saved.indices = builder_.new_buffer(BufferKind::saved_indices, fmt::format("indices layer.{} row {}", layer, r),
-                                          bytes, -1, layer, r);
-      forward.takes.push_back(saved.indices);
-    }
-    if (keep) keep_activations(forward, saved);
+    if (keep) keep_for_backward(builder_, forward, saved);
     builder_.add(std::move(forward));
   }
-}
-
-void Passes::keep_activations(Operation& forward, Saved& saved) {
-  std::int64_t bytes = kept_activations(builder_.config, forward.layer).bytes;
-  if (bytes == 0) return;
-  saved.activations = builder_.new_buffer(BufferKind::saved_activations,
-                                          fmt::format("activations layer.{} row {}", forward.layer, forward.row), bytes,
-                                          -1, forward.layer, forward.row);
-  forward.takes.push_back(saved.activations);
 }
 
 void Passes::offload(int layer) {
   if (layer < 0 || layer >= offloaded_) return;
   for (int r = first_; r < end_; ++r) {
-    Saved& saved = saved_[layer][r];
+    SavedBuffers& saved = saved_[layer][r];
     Operation offload{
         .kind = OperationKind::offload, .lane = Lane::to_host, .layer = layer, .bytes = hidden_, .row = r};
     offload.takes.push_back(saved.arena = new_hidden(BufferKind::arena, "arena", layer, r));
@@ -116,7 +98,7 @@ void Passes::head_backward() {
 void Passes::prefetch(int layer) {
   if (layer < 0 || layer >= offloaded_) return;
   for (int r = first_; r < end_; ++r) {
-    Saved& saved = saved_[layer][r];
+    SavedBuffers& saved = saved_[layer][r];
     Operation prefetch{
         .kind = OperationKind::prefetch, .lane = Lane::to_device, .layer = layer, .bytes = hidden_, .row = r};
     prefetch.uses.push_back(saved.arena);
@@ -129,7 +111,7 @@ void Passes::prefetch(int layer) {
 void Passes::backward(int layer) {
   if (experts_.serve(layer)) return experts_.backward(layer, grad_, saved_[layer]);
   for (int r = first_; r < end_; ++r) {
-    const Saved& saved = saved_[layer][r];
+    const SavedBuffers& saved = saved_[layer][r];
     if (recompute_) {
       Operation recompute = compute(OperationKind::recompute, layer, r);
       parameters_.read(recompute, layer);

@@ -7,6 +7,7 @@
 #include "common/plan/expert_passes.h"
 #include "common/plan/gradients.h"
 #include "common/plan/parameters.h"
+#include "common/plan/saved.h"
 
 namespace ganymede::plan {
 
@@ -30,9 +31,7 @@ class Passes {
   void embed_backward(bool with_parameters);
 
  private:
-  using Saved = SavedBuffers;
   int new_hidden(BufferKind kind, const char* what, int layer, int row);
-  void keep_activations(Operation& forward, Saved& saved);
 
   Builder& builder_;
   Parameters& parameters_;
@@ -43,7 +42,7 @@ class Passes {
   bool recompute_;
   std::vector<int> input_;  // per row: the newest hidden state
   std::vector<int> grad_;   // per row: gradient by the newest hidden state
-  std::vector<std::vector<Saved>> saved_;
+  std::vector<std::vector<SavedBuffers>> saved_;
   ExpertPasses experts_;  // the passes over layers whose tokens travel to other ranks
 };
 

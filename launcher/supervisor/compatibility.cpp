@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/config/fields.h"
@@ -15,29 +16,39 @@ bool is_fixed(const std::string& key) {
   return fixed.contains(key) || config::section_of(key) == "model";
 }
 
-void check_compatible(const config::Config& before, const config::Config& now, const std::string& run) {
-  config::Config old_copy = before, new_copy = now;
-  auto old_fields = config::fields(old_copy), new_fields = config::fields(new_copy);
+namespace {
+
+/// A key that differs between two configurations, with its values as TOML.
+struct Difference {
+  std::string key, was, is;
+};
+
+std::vector<Difference> differences(config::Config before, config::Config now) {
+  auto old_fields = config::fields(before), new_fields = config::fields(now);
+  std::vector<Difference> all;
   for (std::size_t i = 0; i < old_fields.size(); ++i) {
-    if (!is_fixed(old_fields[i].key)) continue;
     std::string was = config::to_toml(old_fields[i]), is = config::to_toml(new_fields[i]);
-    if (was == is) continue;
+    if (was != is) all.push_back({old_fields[i].key, was, is});
+  }
+  return all;
+}
+
+}  // namespace
+
+void check_compatible(const config::Config& before, const config::Config& now, const std::string& run) {
+  for (const auto& [key, was, is] : differences(before, now)) {
+    if (!is_fixed(key)) continue;
     fail_usage(
         "Key '{}' is {}, but the run in {} was made with {} and cannot change it: put the old value back, or "
         "begin a new run with another --run.",
-        old_fields[i].key, is, run, was);
+        key, is, run, was);
   }
 }
 
 std::string changed_keys(const config::Config& before, const config::Config& now) {
-  config::Config old_copy = before, new_copy = now;
-  auto old_fields = config::fields(old_copy), new_fields = config::fields(new_copy);
   std::string text;
-  for (std::size_t i = 0; i < old_fields.size(); ++i) {
-    std::string was = config::to_toml(old_fields[i]), is = config::to_toml(new_fields[i]);
-    if (was == is || old_fields[i].key == "run.steps") continue;
-    text += fmt::format("{}{} {} → {}", text.empty() ? "" : ", ", old_fields[i].key, was, is);
-  }
+  for (const auto& [key, was, is] : differences(before, now))
+    if (key != "run.steps") text += fmt::format("{}{} {} → {}", text.empty() ? "" : ", ", key, was, is);
   return text;
 }
 

@@ -11,12 +11,6 @@
 namespace ganymede::data {
 namespace {
 
-FileHeader header_of(const os::FileMapping& file) {
-  FileHeader header;
-  std::memcpy(&header, file.data, sizeof header);
-  return header;
-}
-
 template <class T>
 std::span<const T> part(const os::FileMapping& file, std::uint64_t& offset, std::uint64_t count) {
   std::span<const T> values(reinterpret_cast<const T*>(file.data + offset), count);
@@ -53,27 +47,34 @@ void Dataset::damaged(const std::string& what) const {
   fail("Dataset {} was damaged after packing ({}): delete the folder and pack it again.", folder_, what);
 }
 
+void Dataset::header_damaged(const char* name) const {
+  damaged(fmt::format("the header of {} is not as written", name));
+}
+
+FileHeader Dataset::open(const char* name, const std::array<char, 8>& magic, os::FileMapping& file) const {
+  file = os::FileMapping(folder_ + "/" + name);
+  FileHeader header;
+  if (file.size < sizeof header) damaged(fmt::format("{} has no header", name));
+  std::memcpy(&header, file.data, sizeof header);
+  if (header.magic != magic || header.version != dataset_version || header.hash != header_hash(header))
+    header_damaged(name);
+  return header;
+}
+
 void Dataset::open_tokens() {
-  tokens_file_ = os::FileMapping(folder_ + "/" + tokens_name);
-  if (tokens_file_.size < sizeof(FileHeader)) damaged("tokens.bin has no header");
-  FileHeader header = header_of(tokens_file_);
+  FileHeader header = open(tokens_name, tokens_magic, tokens_file_);
   width_ = header.width;
-  bool sound = header.magic == tokens_magic && header.version == dataset_version && header.hash == header_hash(header);
-  if (!sound || (width_ != 2 && width_ != 4) || header.counts[0] != meta_.tokens ||
+  if ((width_ != 2 && width_ != 4) || header.counts[0] != meta_.tokens ||
       tokens_file_.size != sizeof header + meta_.tokens * width_)
-    damaged("the header of tokens.bin is not as written");
+    header_damaged(tokens_name);
 }
 
 void Dataset::open_index() {
-  index_file_ = os::FileMapping(folder_ + "/" + index_name);
-  if (index_file_.size < sizeof(FileHeader)) damaged("index.bin has no header");
-  FileHeader header = header_of(index_file_);
-  bool sound = header.magic == index_magic && header.version == dataset_version && header.hash == header_hash(header);
+  FileHeader header = open(index_name, index_magic, index_file_);
   std::array<std::uint64_t, 5> counts = {meta_.documents, meta_.rows(), meta_.segments, meta_.tokens, 0};
   std::uint64_t size = sizeof header + (meta_.documents + 1) * sizeof(std::uint64_t) +
                        (meta_.rows() + 1) * sizeof(RowRecord) + meta_.segments * sizeof(Segment);
-  if (!sound || header.counts != counts || index_file_.size != size)
-    damaged("the header of index.bin is not as written");
+  if (header.counts != counts || index_file_.size != size) header_damaged(index_name);
   std::uint64_t offset = sizeof header;
   documents_ = part<std::uint64_t>(index_file_, offset, meta_.documents + 1);
   rows_ = part<RowRecord>(index_file_, offset, meta_.rows() + 1);
@@ -81,16 +82,12 @@ void Dataset::open_index() {
 }
 
 void Dataset::open_blocks() {
-  blocks_file_ = os::FileMapping(folder_ + "/" + blocks_name);
-  if (blocks_file_.size < sizeof(FileHeader)) damaged("blocks.bin has no header");
-  FileHeader header = header_of(blocks_file_);
-  bool sound = header.magic == blocks_magic && header.version == dataset_version && header.hash == header_hash(header);
+  FileHeader header = open(blocks_name, blocks_magic, blocks_file_);
   std::uint64_t of_tokens = blocks_of(tokens_file_.size - sizeof header);
   std::uint64_t of_index = blocks_of(index_file_.size - sizeof header);
   std::array<std::uint64_t, 5> counts = {of_tokens, of_index, 0, 0, 0};
-  if (!sound || header.counts != counts ||
-      blocks_file_.size != sizeof header + (of_tokens + of_index) * sizeof(std::uint64_t))
-    damaged("the header of blocks.bin is not as written");
+  if (header.counts != counts || blocks_file_.size != sizeof header + (of_tokens + of_index) * sizeof(std::uint64_t))
+    header_damaged(blocks_name);
   std::uint64_t offset = sizeof header;
   auto token_hashes = part<std::uint64_t>(blocks_file_, offset, of_tokens);
   token_blocks_ = BlockCheck(content_of(tokens_file_), token_hashes);

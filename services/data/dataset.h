@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -50,12 +51,15 @@ class Dataset {
   void verify() const;
 
  private:
+  /// Maps a file of the dataset; its header, as far as it is alike in all of them, is checked.
+  FileHeader open(const char* name, const std::array<char, 8>& magic, os::FileMapping& file) const;
   void open_tokens();
   void open_index();
   void open_blocks();
   template <class T>
   std::span<const T> index_part(std::span<const T> part, const char* what) const;
   [[noreturn]] void damaged(const std::string& what) const;
+  [[noreturn]] void header_damaged(const char* name) const;
 
   std::string folder_;
   Meta meta_;

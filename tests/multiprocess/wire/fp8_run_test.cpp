@@ -1,22 +1,16 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "tests/support/short_run.h"
 #include "tests/support/training_run.h"
 
 /// Whole runs that gather their experts in fp8.
 namespace ganymede::test {
 namespace {
 
-std::vector<std::string> settings(int ranks, int steps, std::vector<std::string> more) {
-  more.insert(more.end(), {"parallel.ranks=" + std::to_string(ranks), "run.steps=" + std::to_string(steps),
-                           "optimizer.decay_steps=" + std::to_string(steps), "checkpoint.every_steps=0",
-                           "compute.threads=1", "validation.every_steps=0"});
-  return more;
-}
-
 TEST(Fp8Run, AsManyRanksAsRowsHaveTheBitsOfOneRank) {
-  TrainingRun one(settings(1, 30, {"wire.expert_gather=fp8", "data.rows_per_step=3"}));
-  TrainingRun many(settings(3, 30, {"wire.expert_gather=fp8", "data.rows_per_step=3"}));
+  TrainingRun one(short_run(1, 30, {"wire.expert_gather=fp8", "data.rows_per_step=3"}));
+  TrainingRun many(short_run(3, 30, {"wire.expert_gather=fp8", "data.rows_per_step=3"}));
   ASSERT_EQ(one.train(), 0);
   ASSERT_EQ(many.train(), 0);
   EXPECT_EQ(one.losses(), many.losses());
@@ -24,7 +18,8 @@ TEST(Fp8Run, AsManyRanksAsRowsHaveTheBitsOfOneRank) {
 }
 
 TEST(Fp8Run, KilledOptimizerServerPublishesTheSameBits) {
-  TrainingRun calm(settings(2, 30, {"wire.expert_gather=fp8"})), disturbed(settings(2, 30, {"wire.expert_gather=fp8"}));
+  TrainingRun calm(short_run(2, 30, {"wire.expert_gather=fp8"})),
+      disturbed(short_run(2, 30, {"wire.expert_gather=fp8"}));
   ASSERT_EQ(calm.train(), 0);
   disturbed.start();
   for (int rank : {0, 1}) {

@@ -1,17 +1,11 @@
 #include <gtest/gtest.h>
 
+#include "tests/support/short_run.h"
 #include "tests/support/training_run.h"
 
 /// Curves of whole runs that gather their experts in fp8.
 namespace ganymede::test {
 namespace {
-
-std::vector<std::string> settings(int ranks, int steps, std::vector<std::string> more) {
-  more.insert(more.end(), {"parallel.ranks=" + std::to_string(ranks), "run.steps=" + std::to_string(steps),
-                           "optimizer.decay_steps=" + std::to_string(steps), "checkpoint.every_steps=0",
-                           "compute.threads=1", "validation.every_steps=0"});
-  return more;
-}
 
 /// Of the last ten steps, so that the rows of one step do not decide.
 double end_of_curve(const TrainingRun& run) {
@@ -28,7 +22,7 @@ class Fp8Curve : public testing::TestWithParam<const char*> {};
 TEST_P(Fp8Curve, EndsWithinOnePercentOfTheExactOne) {
   std::string dtype = GetParam();
   auto run = [&](const std::string& experts) {
-    return settings(
+    return short_run(
         2, 200,
         {"compute.dtype=" + dtype, "wire.dense_gather=" + dtype, "wire.expert_gather=" + experts, "optimizer.lr=1e-3"});
   };
@@ -48,9 +42,9 @@ class Fp8World : public testing::TestWithParam<std::pair<int, int>> {};
 /// Other worlds sum in another grouping. Their masters differ in last places, which sooner or later rounds a value to
 /// the neighbouring code, up to 7% of the value away: so only the first steps agree to 1e-6.
 TEST_P(Fp8World, FollowsTheCurveOfOneRank) {
-  TrainingRun one(settings(1, 30, {"wire.expert_gather=fp8"}));
+  TrainingRun one(short_run(1, 30, {"wire.expert_gather=fp8"}));
   auto [ranks, group] = GetParam();
-  TrainingRun many(settings(ranks, 30, {"wire.expert_gather=fp8", "parallel.expert_group=" + std::to_string(group)}));
+  TrainingRun many(short_run(ranks, 30, {"wire.expert_gather=fp8", "parallel.expert_group=" + std::to_string(group)}));
   ASSERT_EQ(one.train(), 0);
   ASSERT_EQ(many.train(), 0);
   auto first = one.losses(), second = many.losses();

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <thread>
 
@@ -84,9 +85,9 @@ TEST(LearningRate, AScheduleLongerThanTheRunIsItsOwn) {
   EXPECT_GT(learning_rate(config, 10), 0.99 * config.optimizer.lr);
 }
 
-TEST(GroupExchange, RowsComeInOrderOfTheirSource) {
+/// Runs `body` at both places of an expert group of two, a thread each.
+void at_two_places(const std::function<void(GroupExchange&, int place)>& body) {
   auto post = std::make_shared<ThreadPost>();
-  std::vector<at::Tensor> received(2);
   std::vector<std::thread> threads;
   for (int place = 0; place < 2; ++place) {
     threads.emplace_back([&, place] {
@@ -94,37 +95,35 @@ TEST(GroupExchange, RowsComeInOrderOfTheirSource) {
       Surroundings surroundings(cell, 5);
       auto communicator = make_thread_communicator({"exchange", {0, 1}, place, 5}, post);
       GroupExchange exchange(*communicator, surroundings);
-      std::vector<std::int64_t> send = place == 0 ? std::vector<std::int64_t>{1, 2} : std::vector<std::int64_t>{0, 3};
-      std::vector<std::int64_t> receive = exchange.counts(send);
-      at::Tensor rows = at::arange(3, at::kFloat).reshape({3, 1}) + 10 * place;
-      received[place] = at::empty({receive[0] + receive[1], 1});
-      exchange.rows(rows, send, received[place], receive, model::Way::there);
+      body(exchange, place);
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST(GroupExchange, RowsComeInOrderOfTheirSource) {
+  std::vector<at::Tensor> received(2);
+  at_two_places([&](GroupExchange& exchange, int place) {
+    std::vector<std::int64_t> send = place == 0 ? std::vector<std::int64_t>{1, 2} : std::vector<std::int64_t>{0, 3};
+    std::vector<std::int64_t> receive = exchange.counts(send);
+    at::Tensor rows = at::arange(3, at::kFloat).reshape({3, 1}) + 10 * place;
+    received[place] = at::empty({receive[0] + receive[1], 1});
+    exchange.rows(rows, send, received[place], receive, model::Way::there);
+  });
   EXPECT_TRUE(received[0].equal(at::tensor({0.0f}).reshape({1, 1})));
   EXPECT_TRUE(received[1].equal(at::tensor({1.0f, 2.0f, 10.0f, 11.0f, 12.0f}).reshape({5, 1})));
 }
 
 TEST(GroupExchange, GathersAndSumsInOrderOfPlaces) {
-  auto post = std::make_shared<ThreadPost>();
   std::vector<at::Tensor> all(2), sums(2);
-  std::vector<std::thread> threads;
-  for (int place = 0; place < 2; ++place) {
-    threads.emplace_back([&, place] {
-      TestCell cell(tiny_config(), 0);
-      Surroundings surroundings(cell, 5);
-      auto communicator = make_thread_communicator({"exchange", {0, 1}, place, 5}, post);
-      GroupExchange exchange(*communicator, surroundings);
-      all[place] = at::zeros({4, 1}, at::kBFloat16);
-      at::Tensor own = all[place].narrow(0, 2 * place, 2);  // in its place already
-      own.copy_(at::tensor({1.0f, 2.0f}).reshape({2, 1}) + 10 * place);
-      exchange.gather(own, all[place]);
-      sums[place] = at::empty({2, 1});
-      exchange.sum(all[place] * (place + 1), sums[place]);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  at_two_places([&](GroupExchange& exchange, int place) {
+    all[place] = at::zeros({4, 1}, at::kBFloat16);
+    at::Tensor own = all[place].narrow(0, 2 * place, 2);  // in its place already
+    own.copy_(at::tensor({1.0f, 2.0f}).reshape({2, 1}) + 10 * place);
+    exchange.gather(own, all[place]);
+    sums[place] = at::empty({2, 1});
+    exchange.sum(all[place] * (place + 1), sums[place]);
+  });
   for (int place = 0; place < 2; ++place) {
     EXPECT_TRUE(all[place].equal(at::tensor({1.0f, 2.0f, 11.0f, 12.0f}).to(at::kBFloat16).reshape({4, 1})));
     EXPECT_TRUE(sums[place].equal(at::tensor({1.0f, 2.0f}).reshape({2, 1}) * 3 + 30 * place));
