@@ -35,14 +35,30 @@ End end_of(const std::function<int()>& body) {
   }
 }
 
+bool is_no_memory(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
+  const auto* system = dynamic_cast<const std::system_error*>(&error);
+  return system != nullptr && system->code() == std::errc::not_enough_memory;
+}
+
+bool is_no_thread(const std::exception& error) {
+  const auto* system = dynamic_cast<const std::system_error*>(&error);
+  return system != nullptr && system->code() == std::errc::resource_unavailable_try_again;
+}
+
 }  // namespace
+
+bool is_want_of_resources(const std::exception& error) { return is_no_memory(error) || is_no_thread(error); }
 
 std::string sentence_of(const std::exception& error) {
   if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
     return fmt::format("{} cannot be used: {}.", file->path1().string(), file->code().message());
   }
-  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
-    return "There is not enough memory for that: end other programs, or ask for less.";
+  if (is_no_memory(error)) {
+    return "There is not enough memory for that: end other programs, raise the limit (ulimit -v), or ask for less.";
+  }
+  if (is_no_thread(error)) {
+    return "A thread could not be started: raise the limit of processes (ulimit -u) or of memory (ulimit -v).";
   }
   std::string text = error.what();
   if (text.starts_with("[json.exception.")) text.erase(0, text.find("] ") + 2);

@@ -17,4 +17,7 @@ int run_command(std::string_view prefix, const std::function<int()>& body);
 /// have a stack behind the first line.
 std::string sentence_of(const std::exception& error);
 
+/// True for what says that memory or threads ran out: a limit of the machine, no fault of a program.
+bool is_want_of_resources(const std::exception& error);
+
 }  // namespace ganymede

@@ -6,8 +6,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <exception>
+
+#include "common/base/error.h"
+#include "common/base/run_command.h"
 
 namespace ganymede::os {
 namespace {
@@ -51,6 +56,24 @@ void on_crash(int signal) {
   ::raise(signal);  // the default action (SA_RESETHAND) ends the process when the handler returns
 }
 
+/// An exception that nobody can catch, of a library's own thread or through a noexcept function: what it says comes
+/// first. Want of memory or threads is no fault of the program: there the sentence is all.
+void on_terminate() {
+  try {
+    if (auto uncaught = std::current_exception()) std::rethrow_exception(uncaught);
+    if (std::uncaught_exceptions() > 0) {
+      put("A fault while another was dealt with, as when a library can start no more threads: see ulimit -u and -v.\n");
+    }
+  } catch (const std::exception& error) {
+    put(sentence_of(error).c_str());
+    put("\n");
+    if (is_want_of_resources(error)) ::_exit(static_cast<int>(ExitCode::failed));
+  } catch (...) {
+    put("Something that is no exception was thrown and not caught.\n");
+  }
+  std::abort();
+}
+
 }  // namespace
 
 void block_signals() {
@@ -80,6 +103,7 @@ void install_crash_handler() {
   action.sa_handler = on_crash;
   action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_ONSTACK;
   for (int s : crash_signals) ::sigaction(s, &action, nullptr);
+  std::set_terminate(on_terminate);
 }
 
 }  // namespace ganymede::os

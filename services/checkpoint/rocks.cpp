@@ -16,6 +16,7 @@ rocksdb::Options database_options() {
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.create_if_missing = true;
   options.max_open_files = 64;
+  options.max_file_opening_threads = 1;  // RocksDB ends the process when it cannot start one of more
   options.max_background_jobs = 2;
   options.disable_auto_compactions = true;
   options.compression = rocksdb::kNoCompression;

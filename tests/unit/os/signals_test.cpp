@@ -6,7 +6,11 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <new>
+#include <stdexcept>
 #include <string>
+#include <system_error>
+#include <thread>
 
 namespace ganymede::os {
 namespace {
@@ -82,6 +86,38 @@ TEST(CrashHandler, ReportsAStackOverflow) {
   });
   EXPECT_TRUE(WIFSIGNALED(status));
   EXPECT_NE(text.find("crashed by SIGSEGV"), std::string::npos) << text;
+}
+
+/// In a thread, as a library's own: nobody can catch it.
+template <class Exception>
+void end_with(const Exception& exception) {
+  std::thread([exception] { throw exception; }).join();
+}
+
+TEST(CrashHandler, WantOfMemoryOrThreadsInALibraryIsASentenceWithoutAStack) {
+  auto [memory, memory_text] = in_child([] {
+    install_crash_handler();
+    end_with(std::bad_alloc());
+  });
+  EXPECT_TRUE(WIFEXITED(memory));
+  EXPECT_EQ(WEXITSTATUS(memory), 1);
+  EXPECT_NE(memory_text.find("not enough memory"), std::string::npos) << memory_text;
+  EXPECT_EQ(memory_text.find("stack"), std::string::npos) << memory_text;
+  auto [threads, threads_text] = in_child([] {
+    install_crash_handler();
+    end_with(std::system_error(EAGAIN, std::generic_category()));
+  });
+  EXPECT_EQ(WEXITSTATUS(threads), 1);
+  EXPECT_NE(threads_text.find("ulimit -u"), std::string::npos) << threads_text;
+}
+
+TEST(CrashHandler, SaysWhatAnUncaughtExceptionSaidBeforeTheStack) {
+  auto [status, text] = in_child([] {
+    install_crash_handler();
+    end_with(std::runtime_error("table 12 is corrupt"));
+  });
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_TRUE(text.starts_with("table 12 is corrupt\ncrashed by SIGABRT")) << text;
 }
 
 }  // namespace
