@@ -1,11 +1,13 @@
 #include "services/checkpoint/commands.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "common/base/command_line.h"
@@ -33,6 +35,32 @@ std::string state_of(const ListedCheckpoint& checkpoint) {
   return checkpoint.complete ? "complete" : "not complete";
 }
 
+/// `form` of the time in UTC; `unknown` when there is none.
+std::string time_text(const ListedCheckpoint& checkpoint, const char* form, const char* unknown) {
+  if (checkpoint.written == 0) return unknown;
+  return fmt::format(fmt::runtime(form), fmt::gmtime(checkpoint.written));
+}
+
+nlohmann::json as_json(const ListedCheckpoint& checkpoint, const std::string& folder) {
+  bool known = std::isfinite(checkpoint.loss);
+  nlohmann::json object = {
+      {"step", checkpoint.step},   {"complete", checkpoint.complete},
+      {"bytes", checkpoint.bytes}, {"loss", known ? nlohmann::json(checkpoint.loss) : nlohmann::json()},
+      {"folder", folder},          {"written", nlohmann::json()}};
+  if (checkpoint.written != 0) object["written"] = time_text(checkpoint, "{:%FT%TZ}", "");
+  if (!checkpoint.damaged.empty()) object["damaged"] = checkpoint.damaged;
+  return object;
+}
+
+void print_table(const std::vector<ListedCheckpoint>& listed, const std::string& folder) {
+  fmt::print("{}\n{:>12} {:>10} {:>10}  {:19}  state\n", folder, "step", "size", "loss", "written (UTC)");
+  for (const ListedCheckpoint& each : listed) {
+    std::string loss = std::isfinite(each.loss) ? fmt::format("{:.4f}", each.loss) : "-";
+    fmt::print("{:>12} {:>10} {:>10}  {:19}  {}\n", with_commas(static_cast<std::int64_t>(each.step)),
+               human_bytes(static_cast<double>(each.bytes)), loss, time_text(each, "{:%F %T}", "-"), state_of(each));
+  }
+}
+
 /// The asked-for checkpoint; one that the newest has to be taken before is named on stderr.
 CheckpointView open(const Arguments& arguments) {
   if (arguments.step == 0) {
@@ -44,23 +72,17 @@ CheckpointView open(const Arguments& arguments) {
 }
 
 ExitCode run_list(const Arguments& arguments) {
+  namespace fs = std::filesystem;
   std::vector<ListedCheckpoint> listed = list_checkpoints(arguments.folder);
+  std::string folder = fs::absolute(service::find_checkpoints(arguments.folder)).lexically_normal().string();
   if (arguments.json) {
     nlohmann::json json = nlohmann::json::array();
-    for (const ListedCheckpoint& each : listed) {
-      nlohmann::json loss = std::isfinite(each.loss) ? nlohmann::json(each.loss) : nlohmann::json();
-      json.push_back({{"step", each.step}, {"complete", each.complete}, {"bytes", each.bytes}, {"loss", loss}});
-      if (!each.damaged.empty()) json.back()["damaged"] = each.damaged;
-    }
+    for (const ListedCheckpoint& each : listed) json.push_back(as_json(each, folder));
     fmt::print("{}\n", json.dump(-1, ' ', false, replace));
-    return ExitCode::done;
-  }
-  if (listed.empty()) fmt::print("no checkpoint yet\n");
-  if (!listed.empty()) fmt::print("{:>12} {:>10} {:>10}  state\n", "step", "size", "loss");
-  for (const ListedCheckpoint& each : listed) {
-    std::string loss = std::isfinite(each.loss) ? fmt::format("{:.4f}", each.loss) : "-";
-    fmt::print("{:>12} {:>10} {:>10}  {}\n", with_commas(static_cast<std::int64_t>(each.step)),
-               human_bytes(static_cast<double>(each.bytes)), loss, state_of(each));
+  } else if (listed.empty()) {
+    fmt::print("no checkpoint yet in {}\n", folder);
+  } else {
+    print_table(listed, folder);
   }
   return ExitCode::done;
 }

@@ -1,5 +1,7 @@
 #include "services/checkpoint/list.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -36,6 +38,12 @@ std::uint64_t bytes_of_part(const std::string& checkpoints, int rank, std::uint6
   }
 }
 
+/// 0 when the file is gone.
+std::time_t time_of(const std::string& file) {
+  struct stat status {};
+  return ::stat(file.c_str(), &status) == 0 ? status.st_mtime : 0;
+}
+
 }  // namespace
 
 std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder) {
@@ -57,17 +65,18 @@ std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder) {
     const std::set<int>& there = parts[manifest.step];
     bool complete = std::all_of(manifest.parts.begin(), manifest.parts.end(),
                                 [&](const service::Manifest::Part& part) { return there.contains(part.rank); });
-    listed.push_back({manifest.step, manifest.bytes(), complete, manifest.loss, ""});
+    std::time_t written = time_of(fmt::format("{}/{}", checkpoints, service::manifest_name(manifest.step)));
+    listed.push_back({manifest.step, manifest.bytes(), complete, manifest.loss, "", written});
     parts.erase(manifest.step);
   }
   for (const service::DamagedManifest& manifest : manifests.damaged) {
-    listed.push_back({manifest.step, bytes_of(manifest.step), false, unknown, manifest.reason});
+    listed.push_back({manifest.step, bytes_of(manifest.step), false, unknown, manifest.reason, time_of(manifest.file)});
     parts.erase(manifest.step);
   }
   std::uint64_t newest = manifests.intact.empty() ? 0 : manifests.intact.back().step;
   for (const auto& [step, ranks] : parts) {
     if (step < newest) continue;  // its manifest is gone; its parts go when their services look
-    listed.push_back({step, bytes_of(step), false, unknown, ""});
+    listed.push_back({step, bytes_of(step), false, unknown, "", 0});
   }
   std::sort(listed.begin(), listed.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
   return listed;

@@ -1,11 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <utime.h>
 
 #include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 #include "common/os/files.h"
@@ -52,6 +54,37 @@ TEST(Commands, ListAndVerifySpeakTheJsonThatScriptsRelyOn) {
   EXPECT_EQ(run({"verify", folder.path() + "/checkpoint", "--step", "7", "--hash", "--json"}).json(), verified.json());
   EXPECT_THAT(run({"list", folder.path()}).out, testing::HasSubstr("complete"));
   EXPECT_THAT(run({"verify", folder.path(), "--hash"}).out, testing::HasSubstr(verified.json()["hash"]));
+}
+
+TEST(Commands, ListTellsWhereTheCheckpointsLieAndWhenEachWasWritten) {
+  test::TemporaryFolder folder;
+  std::string checkpoints = folder.path() + "/checkpoint";
+  TestWorld world(test_config(1, 1), checkpoints);
+  world.checkpoint(7);
+  world.checkpoint(12);
+  const std::string manifests[] = {checkpoints + "/" + service::manifest_name(7),
+                                   checkpoints + "/" + service::manifest_name(12)};
+  constexpr std::time_t first = 1'700'000'000;
+  for (int i : {0, 1}) {
+    const utimbuf times{first, first + 3600 * i};
+    ASSERT_EQ(utime(manifests[i].c_str(), &times), 0);
+  }
+  std::string text = run({"list", folder.path()}).out;
+  EXPECT_EQ(text.find(checkpoints + "\n"), 0u) << text;
+  std::istringstream lines(text);
+  std::vector<std::size_t> columns;  // where the time and the state begin in each line
+  for (std::string line; std::getline(lines, line);)
+    for (const char* word : {"written", "2023-11-14 2", "state", "complete"})
+      if (auto at = line.find(word); at != std::string::npos) columns.push_back(at);
+  ASSERT_EQ(columns.size(), 6u) << text;
+  for (std::size_t i : {2u, 4u}) {
+    EXPECT_EQ(columns[i], columns[0]) << text;
+    EXPECT_EQ(columns[i + 1], columns[1]) << text;
+  }
+  EXPECT_THAT(text, testing::HasSubstr("2023-11-14 23:13:20  complete\n"));
+  nlohmann::json listed = run({"list", folder.path(), "--json"}).json();
+  EXPECT_EQ(listed[0]["written"], "2023-11-14T22:13:20Z");
+  EXPECT_EQ(listed[1]["folder"], checkpoints);
 }
 
 TEST(Commands, DamagedManifestIsMarkedAndTheIntactCheckpointVerified) {
