@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "common/base/command_line.h"
 #include "common/base/error.h"
@@ -23,7 +24,7 @@ constexpr double look_seconds = 1;  // between looks whether there is still a ru
 
 struct CtlOptions {
   std::string run, service;
-  int rank = 0;
+  std::optional<int> rank;
   bool json = false, now = false;
 };
 
@@ -111,16 +112,26 @@ void checkpoint(const CtlOptions& options) {
   fmt::print("a checkpoint is written after one of the next steps\n");
 }
 
+/// The one that was asked for; where there is only one, that is meant. A run without services refuses any.
+int rank_to_restart(const CtlOptions& options) {
+  if (options.rank) return *options.rank;
+  Message reply = ask_status();
+  const auto& cells = *reply.as<fbs::Status>()->cells();
+  if (cells.size() > 1)
+    fail_usage("Each of the ranks {} to {} has a service {}: name one with --rank R.", cells.Get(0)->rank(),
+               cells.Get(cells.size() - 1)->rank(), options.service);
+  return cells.size() == 0 ? 0 : cells.Get(0)->rank();
+}
+
 void restart(const CtlOptions& options) {
   require_alive(options.run);
+  int rank = rank_to_restart(options);
   fbs::ServiceKind kind{};
   for (auto one :
        {fbs::ServiceKind::worker, fbs::ServiceKind::optimizer, fbs::ServiceKind::data, fbs::ServiceKind::checkpoint})
     if (options.service == fbs::EnumNameServiceKind(one)) kind = one;
-  ask([&](FlatBufferBuilder& builder) {
-    return Message::body(fbs::CreateRestartRequest(builder, kind, options.rank));
-  });
-  fmt::print("the {} of rank {} is started again\n", options.service, options.rank);
+  ask([&](FlatBufferBuilder& builder) { return Message::body(fbs::CreateRestartRequest(builder, kind, rank)); });
+  fmt::print("the {} of rank {} is started again\n", options.service, rank);
 }
 
 }  // namespace
@@ -147,7 +158,8 @@ void add_ctl(CLI::App& app) {
   restarting->add_option("SERVICE", options->service, "Worker, optimizer, data or checkpoint")
       ->required()
       ->check(CLI::IsMember({"worker", "optimizer", "data", "checkpoint"}));
-  restarting->add_option("--rank", options->rank, "Rank of the cell")->check(command_line::between(0, 65535));
+  restarting->add_option("--rank", options->rank, "Rank of the cell; not needed where there is one rank only")
+      ->check(command_line::between(0, 65535));
 }
 
 }  // namespace ganymede::cli
