@@ -37,21 +37,36 @@ void pack_if_missing(const config::Config& config, const std::string& programs, 
   throw Error(ExitCode::failed, text);
 }
 
-std::string dataset_hash(const config::Config& config, const std::string& programs, Signals& signals) {
+DatasetFacts dataset_facts(const config::Config& config, const std::string& programs, Signals& signals) {
   os::Command command;
   command.arguments = {programs + "/ganymede-data", "inspect", config.data.path, "--json"};
   auto result = run_child_captured(command, fmt::format("{}/inspect.out", service::log_folder), signals,
                                    Deadline::after_seconds(inspect_seconds));
   if (result.ending.signal == 0 && result.ending.exit_code == 0) {
     auto object = nlohmann::json::parse(result.output, nullptr, false);
-    if (object.is_object() && object.contains("hash") && object["hash"].is_string())
-      return object["hash"].get<std::string>();
+    try {
+      return {object.at("hash").get<std::string>(), object.at("validation_rows").get<std::uint64_t>()};
+    } catch (const nlohmann::json::exception&) {
+    }
     fail("What ganymede-data inspect printed is not understood: are the programs of one build?");
   }
   auto lines = last_lines(result.output, 1);
   std::string text = lines.empty() ? result.ending.describe() : lines.back();
   throw Error(result.ending.exit_code == 2 ? ExitCode::usage : ExitCode::failed,
               fmt::format("The dataset {} (data.path) cannot be used: {}", config.data.path, text));
+}
+
+std::string limit_validation(config::Config& config, std::uint64_t held_out) {
+  int asked = config.validation.rows;
+  if (config.validation.every_steps == 0 || static_cast<std::uint64_t>(asked) <= held_out) return "";
+  if (held_out == 0)
+    fail_usage(
+        "Dataset {} has no held-out rows, but validation.every_steps is {}: pack it with a larger "
+        "data.validation_fraction, or set validation.every_steps to 0.",
+        config.data.path, config.validation.every_steps);
+  config.validation.rows = static_cast<int>(held_out);
+  return fmt::format("validation uses all {} held-out rows of the dataset; validation.rows asks for {}", held_out,
+                     asked);
 }
 
 }  // namespace ganymede::launcher

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "common/config/config.h"
@@ -13,8 +14,17 @@ namespace ganymede::launcher {
 /// cannot be made.
 void pack_if_missing(const config::Config& config, const std::string& programs, Signals& signals, Terminal& terminal);
 
-/// Identity of the content of the dataset at data.path, as `ganymede-data inspect` finds it. Throws Error when it is
-/// damaged.
-std::string dataset_hash(const config::Config& config, const std::string& programs, Signals& signals);
+struct DatasetFacts {
+  std::string hash;  // identity of its content
+  std::uint64_t validation_rows = 0;
+};
+
+/// Of the dataset at data.path, as `ganymede-data inspect` finds them. Throws Error when it is damaged.
+DatasetFacts dataset_facts(const config::Config& config, const std::string& programs, Signals& signals);
+
+/// Validation takes no more rows than a dataset holds out: `validation.rows` becomes their number where it is larger,
+/// so that no rank computes padding in the place of what is missing. Returns what there is to say about it; empty:
+/// nothing. Throws Error(usage) for a run that wants validation without any.
+std::string limit_validation(config::Config& config, std::uint64_t held_out);
 
 }  // namespace ganymede::launcher

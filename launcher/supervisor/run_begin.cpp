@@ -55,6 +55,9 @@ class ConfigFile {
   }
   ConfigFile(const ConfigFile&) = delete;
   ConfigFile& operator=(const ConfigFile&) = delete;
+  void replace(const config::Config& config) {
+    os::write_file_atomically(service::config_file, config::effective(config));
+  }
   void keep() { kept_ = true; }
 
  private:
@@ -92,12 +95,12 @@ void check_machine(const config::Config& config) {
   check_wrapper(config.launch.wrap_worker);
 }
 
-/// Packs it on first use. Returns the hash of its content.
-std::string ready_dataset(Launching& launching, const config::Config& config) {
+/// Packs it on first use.
+DatasetFacts ready_dataset(Launching& launching, const config::Config& config) {
   launching.enter(fmt::format("packing the dataset {}", config.data.path));
   pack_if_missing(config, launching.programs, launching.signals, launching.terminal);
   launching.enter("making the run directory ready");
-  return dataset_hash(config, launching.programs, launching.signals);
+  return dataset_facts(config, launching.programs, launching.signals);
 }
 
 /// Model, memory and where the run begins, for a person; refuses what does not fit.
@@ -140,7 +143,12 @@ ReadyRun begin_run(Launching& launching) {
   ConfigFile file(ready.config);
   ready.job.id = random_id();
   ready.job.load_from = start.folder;
-  ready.job.dataset = ready_dataset(launching, ready.config);
+  DatasetFacts dataset = ready_dataset(launching, ready.config);
+  ready.job.dataset = dataset.hash;
+  if (std::string limited = limit_validation(ready.config, dataset.validation_rows); !limited.empty()) {
+    launching.terminal.line(limited);
+    file.replace(ready.config);
+  }
   check_dataset(start, ready.config, ready.job.dataset, run, launching.terminal);
   ready.job.interface = interface_of(ready.config, options);
   prepare_plugin(ready.job, launching);
@@ -163,7 +171,7 @@ ReadyRun begin_on_node(Launching& launching, const Welcome& welcome) {
   check_threads(ready.config, os::inspect_machine().cores);
   ready.job.id = welcome.job;
   ready.job.load_from = welcome.load_from;
-  ready.job.dataset = ready_dataset(launching, ready.config);
+  ready.job.dataset = ready_dataset(launching, ready.config).hash;
   if (ready.job.dataset != welcome.dataset)
     fail_usage(
         "Dataset {} (data.path) of node {} has another content (hash {}) than that of node 0 (hash {}): copy it from "

@@ -71,7 +71,8 @@ int play(Kind kind, int argc, char** argv) {
   }
   if (argc > 1 && std::string(argv[1]) == "inspect") {
     const char* content = std::getenv("FAKE_DATASET");
-    std::printf("{\"hash\": \"%s\"}\n", content ? content : "00112233445566778899aabbccddeeff");
+    std::printf("{\"hash\": \"%s\", \"validation_rows\": 64}\n",
+                content ? content : "00112233445566778899aabbccddeeff");
     return 0;
   }
   if (argc > 1 && std::string(argv[1]) == "pack") return pack();

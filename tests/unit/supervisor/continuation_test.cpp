@@ -3,6 +3,7 @@
 
 #include "common/base/error.h"
 #include "launcher/supervisor/compatibility.h"
+#include "launcher/supervisor/dataset_packing.h"
 
 namespace ganymede::launcher {
 namespace {
@@ -105,6 +106,34 @@ TEST(ThreadCounts, GivenInTheRecipeWin) {
   now.compute.threads = 7;
   resolve_threads(now, &before, 64, now.parallel.ranks);
   EXPECT_EQ(now.compute.threads, 7);
+}
+
+TEST(Validation, TakesNoMoreRowsThanAreHeldOut) {
+  config::Config config;
+  config.validation.every_steps = 10;
+  config.validation.rows = 64;
+  EXPECT_EQ(limit_validation(config, 64), "");
+  EXPECT_EQ(config.validation.rows, 64);
+  EXPECT_EQ(limit_validation(config, 37),
+            "validation uses all 37 held-out rows of the dataset; validation.rows asks for 64");
+  EXPECT_EQ(config.validation.rows, 37);
+}
+
+TEST(Validation, WithoutHeldOutRowsIsRefusedUnlessItIsNotWanted) {
+  config::Config config;
+  config.data.path = "/d";
+  config.validation.every_steps = 0;
+  int rows = config.validation.rows;
+  EXPECT_EQ(limit_validation(config, 0), "");
+  EXPECT_EQ(config.validation.rows, rows);
+  config.validation.every_steps = 10;
+  try {
+    limit_validation(config, 0);
+    FAIL() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_THAT(error.what(), HasSubstr("/d has no held-out rows, but validation.every_steps is 10"));
+  }
 }
 
 TEST(Continuation, KeysThatChangedAreSaid) {
