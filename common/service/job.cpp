@@ -1,11 +1,25 @@
+#include "common/base/error.h"
 #include "common/os/files.h"
 #include "common/service/json_fields.h"
 #include "common/service/run_directory.h"
 
 namespace ganymede::service {
 
+namespace {
+
+std::string job_text() {
+  try {
+    return os::read_file(job_file);
+  } catch (const Error& error) {
+    fail("The facts about the job are not there for its services: {} Move it away and start the run again.",
+         error.what());
+  }
+}
+
+}  // namespace
+
 Job read_job() {
-  JsonFields fields(job_file, os::read_file(job_file), "remove it and start the run again");
+  JsonFields fields(job_file, job_text(), "remove it and start the run again");
   Job job;
   job.id = fields.number("job");
   job.slots = fields.texts("slots");
@@ -26,6 +40,7 @@ void write_job(const Job& job) {
                            {"interface", job.interface},
                            {"dataset", job.dataset}};
   os::write_file_atomically(job_file, json_text(object, job_file));
+  read_job();  // a link to a device swallows what is written
 }
 
 }  // namespace ganymede::service

@@ -67,10 +67,19 @@ void serve(Kind kind, int rank, std::atomic<bool>& finishing, const std::functio
   body(context);
 }
 
+/// 0, which stands for any job, when job.json cannot be read: that would be so again in the next process.
+std::uint64_t job_to_report() {
+  try {
+    return read_job().id;
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
 /// The launcher stops the job with this text. One that does not answer learns of our end by the exit code.
 void report_fatal(Kind kind, int rank, int exit_code, const std::string& text) {
   try {
-    msg::Client client(launcher_endpoint(), fmt::format("{}.{}.fatal", name(kind), rank), read_job().id);
+    msg::Client client(launcher_endpoint(), fmt::format("{}.{}.fatal", name(kind), rank), job_to_report());
     client.call(
         [&](flatbuffers::FlatBufferBuilder& builder) {
           return msg::Message::body(fbs::CreateFatalReport(builder, static_cast<fbs::ServiceKind>(kind), rank,

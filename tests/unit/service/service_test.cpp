@@ -85,6 +85,22 @@ TEST_F(Service, AnErrorIsReportedAsFatalAndBecomesTheExitCode) {
   EXPECT_THAT(os::read_file("logs/checkpoint.1.log"), HasSubstr("The disk is full."));
 }
 
+TEST_F(Service, UnreadableJobIsReportedAsFatal) {
+  std::filesystem::remove(job_file);
+  std::filesystem::create_symlink("/dev/null", job_file);
+  EXPECT_EQ(node_.run(Kind::data, 1, [](Context&) { ADD_FAILURE(); }), 1);
+  std::filesystem::remove(job_file);
+  os::write_file_atomically(job_file, "{\"job\": 99");
+  EXPECT_EQ(node_.run(Kind::data, 1, [](Context&) { ADD_FAILURE(); }), 1);
+  std::filesystem::remove(job_file);
+  EXPECT_EQ(node_.run(Kind::data, 1, [](Context&) { ADD_FAILURE(); }), 1);
+  auto fatals = node_.fatals();
+  ASSERT_EQ(fatals.size(), 3u);
+  EXPECT_THAT(fatals[0].second, AllOf(HasSubstr("job.json is not a file"), HasSubstr("start the run again")));
+  EXPECT_THAT(fatals[1].second, AllOf(HasSubstr("job.json is damaged"), HasSubstr("start the run again")));
+  EXPECT_THAT(fatals[2].second, AllOf(HasSubstr("job.json cannot be read"), HasSubstr("start the run again")));
+}
+
 TEST_F(Service, AnErrorWhileItFinishesIsNoFault) {
   int code = node_.run(Kind::data, 1, [&](Context& context) {
     ::kill(::getpid(), SIGTERM);
