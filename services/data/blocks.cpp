@@ -44,6 +44,10 @@ bool BlockCheck::sound(std::span<const std::byte> part) const {
   return true;
 }
 
+void BlockCheck::forget() const {
+  for (std::atomic<std::uint64_t>& word : known_) word.store(0, std::memory_order_relaxed);
+}
+
 bool BlockCheck::block_sound(std::uint64_t block) const {
   std::atomic<std::uint64_t>& word = known_[block / 64];
   std::uint64_t bit = std::uint64_t{1} << (block % 64);

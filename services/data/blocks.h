@@ -26,7 +26,8 @@ class BlockHasher {
   std::vector<std::uint64_t> hashes_;
 };
 
-/// Compares blocks of mapped memory with their hashes, each once. Thread-safe. Memory and hashes must outlive it.
+/// Compares blocks of mapped memory with their hashes, each once, until they are forgotten. Thread-safe. Memory and
+/// hashes must outlive it.
 class BlockCheck {
  public:
   BlockCheck() = default;
@@ -35,6 +36,8 @@ class BlockCheck {
 
   /// Whether all blocks that hold a byte of `part`, which lies in the content, are as written.
   bool sound(std::span<const std::byte> part) const;
+  /// Blocks that were compared are compared again when they are read next.
+  void forget() const;
 
  private:
   bool block_sound(std::uint64_t block) const;

@@ -32,6 +32,10 @@ Dataset::Dataset(std::string folder) : folder_(std::move(folder)) {
     fail_usage("{} is not a packed dataset, it has no {}: name a folder that `ganymede data pack` made.", folder_,
                meta_name);
   meta_ = parse_meta(os::read_file(description), description);
+  for (const char* name : {tokens_name, index_name, blocks_name}) {
+    if (!std::filesystem::exists(folder_ + "/" + name)) damaged(fmt::format("{} is missing", name));
+    watches_.emplace_back(name, FileWatch(folder_ + "/" + name));
+  }
   for (const FileRecord& file : meta_.files) {
     std::error_code error;
     std::uintmax_t bytes = std::filesystem::file_size(folder_ + "/" + file.name, error);
@@ -49,6 +53,20 @@ void Dataset::damaged(const std::string& what) const {
 
 void Dataset::header_damaged(const char* name) const {
   damaged(fmt::format("the header of {} is not as written", name));
+}
+
+void Dataset::check_unchanged() const {
+  for (const auto& [name, watch] : watches_) {
+    FileWatch::Change change = watch.change();
+    if (change == FileWatch::Change::content)
+      fail(
+          "Dataset {} was changed while it is in use ({} was written to): put the old dataset back, then the same "
+          "command goes on.",
+          folder_, name);
+    if (change == FileWatch::Change::none) continue;
+    token_blocks_.forget();
+    index_blocks_.forget();
+  }
 }
 
 FileHeader Dataset::open(const char* name, const std::array<char, 8>& magic, os::FileMapping& file) const {

@@ -5,11 +5,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common/config/config.h"
 #include "common/os/files.h"
 #include "services/data/blocks.h"
 #include "services/data/dataset_format.h"
+#include "services/data/file_watch.h"
 #include "services/data/meta.h"
 #include "services/data/tokenizer.h"
 
@@ -47,6 +50,10 @@ class Dataset {
   /// The tokenizer that made it. Throws Error when its model is damaged.
   std::unique_ptr<Tokenizer> open_tokenizer() const;
 
+  /// Throws Error when a file of it was written to since it was opened: what was compared with its hash once may be
+  /// something else now. Cheap. After a change of attributes alone all blocks are compared again.
+  void check_unchanged() const;
+
   /// Reads everything and compares the hashes. Throws Error naming the first file that differs.
   void verify() const;
 
@@ -63,6 +70,7 @@ class Dataset {
 
   std::string folder_;
   Meta meta_;
+  std::vector<std::pair<const char*, FileWatch>> watches_;  // by name
   os::FileMapping tokens_file_, index_file_, blocks_file_;
   BlockCheck token_blocks_, index_blocks_;
   std::uint32_t width_ = 2;

@@ -53,6 +53,7 @@ Server::Server(const Dataset& dataset, const Order& order, SlotArea slots, place
 }
 
 int Server::serve(std::uint64_t decided_step, std::uint64_t last_step) {
+  dataset_.check_unchanged();
   int filled = 0;
   std::uint64_t slots = slots_.words.size();
   for (std::uint64_t step = decided_step + 1; step <= std::min(decided_step + slots, last_step); ++step) {
@@ -79,6 +80,7 @@ BatchHeader Server::build(std::uint64_t step, const RowArrays& out) const {
 
 void Server::fill(std::size_t slot, std::uint64_t step) {
   BatchHeader header = build(step, slots_.content(slot));
+  dataset_.check_unchanged();
   slots_.publish(slot, header, step);
   known_[slot] = step;
 }
@@ -110,6 +112,7 @@ void publish_validation(const Dataset& dataset, const SlotArea& area, std::uint6
       fill_padding(out);
   }
   header.hash = content_hash(draft.arrays());
+  dataset.check_unchanged();
   if (area.words[0].load(std::memory_order_acquire) == validation_published) {
     if (header != area.header(0)) changed(dataset, "its validation part");
     return;

@@ -41,7 +41,7 @@ class Server {
 
   /// Fills every slot that is free (rule 21) with the step of decided + 1 … min(decided + slots, last_step) that
   /// belongs there and returns how many it filled. A slot that already holds its step is left alone. Throws Error
-  /// when it holds other rows than the dataset gives: the dataset was changed under the run.
+  /// when it holds other rows than the dataset gives, or a file of that was written to: it was changed under the run.
   int serve(std::uint64_t decided_step, std::uint64_t last_step);
 
  private:

@@ -1,6 +1,8 @@
 #include "services/data/serving.h"
 
+#include <chrono>
 #include <memory>
+#include <thread>
 
 #include "tests/unit/data/workspace.h"
 
@@ -23,6 +25,9 @@ struct Slots {
   std::vector<std::int32_t> tokens, targets, documents;
   SlotArea area;
 };
+
+/// File times are as coarse as the tick of the kernel.
+void let_the_clock_tick() { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
 
 class Serving : public Workspace {
  protected:
@@ -143,6 +148,55 @@ TEST_F(Serving, AnotherDatasetUnderTheRunIsNoticed) {
   Order other_order(other.meta().bucket_rows, 1, 4, 1);
   Server server(other, other_order, slots.area, {0, 4});
   expect_one_sentence(error_of([&] { server.serve(0, 100); }));
+}
+
+TEST_F(Serving, DatasetThatIsOverwrittenInPlaceIsNoticedThoughItsBlocksWereCompared) {
+  Slots slots(2, 4, 32);
+  Server server(*dataset, *order, slots.area, {0, 4});
+  ASSERT_EQ(server.serve(0, 100), 2);
+  let_the_clock_tick();
+  std::string tokens = path("set/tokens.bin");
+  ASSERT_LT(std::filesystem::file_size(tokens), block_bytes) << "one block, which was compared";
+  std::fstream file(tokens, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(64);
+  file << std::string(1000, 'x');
+  file.close();
+  std::vector<std::int32_t> before = slots.tokens;
+  Error error = error_of([&] { server.serve(1, 100); });
+  EXPECT_NE(std::string(error.what()).find("was changed while it is in use (tokens.bin"), std::string::npos)
+      << error.what();
+  expect_one_sentence(error);
+  EXPECT_EQ(slots.tokens, before);
+}
+
+TEST_F(Serving, DatasetThatIsCutOffIsNoticedBeforeItIsRead) {
+  Slots slots(2, 4, 32);
+  Server server(*dataset, *order, slots.area, {0, 4});
+  ASSERT_EQ(server.serve(0, 100), 2);
+  std::filesystem::resize_file(path("set/index.bin"), 0);
+  expect_one_sentence(error_of([&] { server.serve(1, 100); }));
+}
+
+TEST_F(Serving, NewPermissionsOrAnotherFileUnderItsNameAreNoChange) {
+  Slots slots(2, 4, 32);
+  Server server(*dataset, *order, slots.area, {0, 4});
+  namespace fs = std::filesystem;
+  fs::permissions(path("set/tokens.bin"), fs::perms::owner_read);
+  fs::rename(path("set/index.bin"), path("set/old"));
+  write("set/index.bin", "another file");
+  EXPECT_EQ(server.serve(0, 100), 2);
+}
+
+TEST_F(Serving, BlocksAreComparedAgainWhenTheOldTimeWasPutBack) {
+  Slots slots(2, 4, 32);
+  Server server(*dataset, *order, slots.area, {0, 4});
+  ASSERT_EQ(server.serve(0, 100), 2);
+  let_the_clock_tick();
+  std::string tokens = path("set/tokens.bin"), content = os::read_file(tokens);
+  auto time = std::filesystem::last_write_time(tokens);
+  write("set/tokens.bin", content.substr(0, 64) + std::string(content.size() - 64, 'x'));
+  std::filesystem::last_write_time(tokens, time);
+  expect_one_sentence(error_of([&] { server.serve(1, 100); }));
 }
 
 TEST_F(Serving, ValidationRowsAreDealtInBlocksAndPadded) {
