@@ -28,10 +28,16 @@ void inspect_command(const InspectOptions& options);
 /// Prints the ids of `text` (of what stdin holds, if there is none), separated by blanks.
 void encode_command(const std::string& dataset, const std::optional<std::string>& text);
 
+struct DecodeOptions {
+  std::uint64_t dim = 0;
+  bool terminal = false;
+  bool line = false;  // a text that does not end in a line end gets one
+};
 /// Reads ids from `in`, separated by blanks or lines, and writes the bytes of each as it comes, flushing every time.
 /// `terminal`: that is where they go; then the first `dim` tokens are framed by its codes for dim letters, and nothing
-/// of the text can steer it (terminal_text.h). Else they are the bytes of the text.
-void decode_command(const std::string& dataset, std::istream& in, std::uint64_t dim, bool terminal);
+/// of the text can steer it (terminal_text.h). Else they are the bytes of the text. Throws Error for what is no token;
+/// the text so far gets its line end then, so that the error begins a line.
+void decode_command(const std::string& dataset, std::istream& in, const DecodeOptions& options);
 
 /// Prints rows as JSON, one a line: {"row", "tokens", "targets", "documents", "loss_tokens"}.
 struct RowsOptions {

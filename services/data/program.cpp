@@ -82,9 +82,11 @@ void add_text_commands(CLI::App& app) {
   encode->callback([=] { encode_command(*dataset, *text); });
   auto* decode = app.add_subcommand("decode", "Read token ids from stdin and write their text as it comes");
   decode->add_option("dataset", *dataset, "Folder of the dataset")->required();
-  auto dim = std::make_shared<std::uint64_t>(0);
-  decode->add_option("--dim", *dim, "Show the first so many tokens dim where stdout is a terminal");
-  decode->callback([=] { decode_command(*dataset, std::cin, *dim, isatty(STDOUT_FILENO) == 1); });
+  auto options = std::make_shared<DecodeOptions>();
+  options->terminal = isatty(STDOUT_FILENO) == 1;
+  decode->add_option("--dim", options->dim, "Show the first so many tokens dim where stdout is a terminal");
+  decode->add_flag("--line", options->line, "End a text with a line end that has none");
+  decode->callback([=] { decode_command(*dataset, std::cin, *options); });
 }
 
 void add_rows(CLI::App& app) {

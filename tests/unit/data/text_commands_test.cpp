@@ -16,7 +16,7 @@ class TextCommands : public Workspace {
   std::string decoded(const std::string& ids, std::uint64_t dim, bool terminal = true) {
     std::istringstream in(ids);
     testing::internal::CaptureStdout();
-    decode_command(path("set"), in, dim, terminal);
+    decode_command(path("set"), in, {dim, terminal});
     return testing::internal::GetCapturedStdout();
   }
 };
@@ -38,6 +38,29 @@ TEST_F(TextCommands, TextCannotSteerATerminal) {
   const std::string none = "\xef\xbf\xbd";
   EXPECT_EQ(decoded(controls, 0), none + "[2J\t\n" + none + none + none + none + "\u00e9" + none);
   EXPECT_EQ(decoded(controls, 0, false), "\x1b[2J\t\n\b\x7f\x9b\xc2\x9b\xc3\xa9\xc3") << "a pipe gets the text itself";
+}
+
+TEST_F(TextCommands, LineEndIsAddedWhereATextHasNone) {
+  auto shown = [&](const std::string& ids, std::uint64_t dim = 0) {
+    std::istringstream in(ids);
+    testing::internal::CaptureStdout();
+    decode_command(path("set"), in, {dim, true, true});
+    return testing::internal::GetCapturedStdout();
+  };
+  EXPECT_EQ(shown("100 101"), "de\n");
+  EXPECT_EQ(shown("100 10"), "d\n");
+  EXPECT_EQ(shown("100 10", 2), "\x1b[2md\n\x1b[0m") << "codes are no text";
+  EXPECT_EQ(shown(""), "");
+}
+
+TEST_F(TextCommands, ErrorAfterTextBeginsALine) {
+  for (const auto& [ids, text] :
+       {std::pair{"100 101 wrong", "\x1b[2mde\x1b[0m\n"}, {"100 10 999", "\x1b[2md\n\x1b[0m"}}) {
+    std::istringstream in(ids);
+    testing::internal::CaptureStdout();
+    EXPECT_THROW(decode_command(path("set"), in, {3, true}), Error);
+    EXPECT_EQ(testing::internal::GetCapturedStdout(), text);
+  }
 }
 
 TEST(TerminalText, CharactersMayComeInPieces) {

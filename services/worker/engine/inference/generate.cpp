@@ -2,7 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -65,12 +64,12 @@ void generate(const GenerateOptions& options) {
   }
   if (tokens.empty()) fail_usage("--prompt has no token.");
   if (options.json) return print_json(model, options, dataset, tokens);
-  Sibling decoder({"ganymede-data", "decode", dataset, "--dim", std::to_string(tokens.size())});
+  // Whatever ends this, the text has its line end before anything else is said.
+  Sibling decoder({"ganymede-data", "decode", dataset, "--line", "--dim", std::to_string(tokens.size())});
   for (std::int64_t token : tokens) decoder.write(fmt::format("{}\n", token));
   continue_tokens(model, tokens, options.tokens, options.sampling,
                   [&](std::int64_t token) { decoder.write(fmt::format("{}\n", token)); });
   decoder.finish();
-  std::fputs("\n", stdout);
 }
 
 }  // namespace ganymede::worker
