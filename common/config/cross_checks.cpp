@@ -87,7 +87,10 @@ void check_experts(const Config& c, const Origin& origin) {
   }
   divides("model.router_groups", m.router_groups, "model.experts", m.experts, origin);
   divides("model.router_groups", m.router_groups, "model.top_k", m.top_k, origin);
-  divides("parallel.expert_group", c.parallel.expert_group, "model.experts", m.experts, origin);
+  if (c.parallel.expert_group > m.experts) {
+    fail_usage("{}: key 'parallel.expert_group' is {}, more than the {} experts of a layer; make it {} or less.",
+               origin("parallel.expert_group"), c.parallel.expert_group, m.experts, m.experts);
+  }
 }
 
 /// The vocabulary that "train:N" asks for.

@@ -3,13 +3,11 @@
 #include <algorithm>
 
 #include "common/base/error.h"
+#include "common/placement/buckets.h"
 #include "common/placement/sharing.h"
 
 namespace ganymede::placement {
 namespace {
-
-using model_spec::BucketKind;
-using model_spec::ParameterSpec;
 
 /// The multiple of `unit` nearest to `value`, at least one unit; the smaller of two that are equally near.
 int nearest_multiple(int value, int unit) {
@@ -30,47 +28,10 @@ void check_world(const config::Config& config, int rank) {
   if (rank < 0 || rank >= parallel.ranks) {
     fail_usage("rank {} is not in a world of parallel.ranks = {}", rank, parallel.ranks);
   }
-  if (config.model.experts % parallel.expert_group != 0) {
-    fail_usage("model.experts = {} cannot be split evenly over parallel.expert_group = {}: the nearest that can is {}",
-               config.model.experts, parallel.expert_group,
-               nearest_multiple(config.model.experts, parallel.expert_group));
+  if (config.model.experts > 0 && config.model.experts < parallel.expert_group) {
+    fail_usage("parallel.expert_group = {} is more than the model.experts = {} of a layer: each rank of it holds one",
+               parallel.expert_group, config.model.experts);
   }
-}
-
-std::string bucket_name(const ParameterSpec& parameter) {
-  switch (parameter.bucket) {
-    case BucketKind::embed:
-      return "embed";
-    case BucketKind::dense:
-      return fmt::format("layer.{}.dense", parameter.layer);
-    case BucketKind::experts:
-      return fmt::format("layer.{}.experts", parameter.layer);
-    case BucketKind::head:
-      return "head";
-  }
-  impossible(__FILE__, __LINE__, "unknown kind of bucket");
-}
-
-/// Buckets with their parameters at their offsets; experts of other places are left out.
-std::vector<Bucket> fill_buckets(const Placement& placement) {
-  std::vector<Bucket> buckets;
-  for (int i = 0; i < static_cast<int>(placement.parameters.size()); i++) {
-    const ParameterSpec& parameter = placement.parameters[i];
-    int local = parameter.expert - placement.first_expert;
-    if (parameter.expert >= 0 && (local < 0 || local >= placement.local_experts)) continue;
-    std::string name = bucket_name(parameter);
-    if (buckets.empty() || buckets.back().name != name) {
-      buckets.emplace_back();
-      buckets.back().name = name;
-      buckets.back().kind = parameter.bucket;
-      buckets.back().layer = parameter.layer;
-    }
-    Bucket& bucket = buckets.back();
-    bucket.parameters.push_back({i, bucket.elements});
-    bool joined = parameter.expert >= 0 && parameter.name.ends_with(".gate_proj.weight");  // with the up projection
-    bucket.elements += joined ? parameter.elements() : aligned(parameter.elements());
-  }
-  return buckets;
 }
 
 void add_chunks(Placement& placement, Chunk next, std::int64_t count) {
@@ -113,8 +74,9 @@ Placement stand(const config::Config& config, int rank) {
   placement.replica = rank / placement.shard_group;
   placement.shard_index = rank % placement.shard_group;
   placement.expert_place = rank % placement.expert_group;
-  placement.local_experts = config.model.experts / placement.expert_group;
-  placement.first_expert = placement.expert_place * placement.local_experts;
+  ExpertRange experts = experts_of_place(config.model.experts, placement.expert_group, placement.expert_place);
+  placement.first_expert = experts.first;
+  placement.local_experts = experts.count;
   for (int index = 0; index < placement.shard_group; index++) {
     placement.shard_ranks.push_back(rank - placement.shard_index + index);
   }
@@ -140,8 +102,8 @@ Placement build(const config::Config& config, int rank) {
   check_world(config, rank);
   Placement placement = stand(config, rank);
   placement.parameters = model_spec::parameters(config.model);
-  placement.buckets = fill_buckets(placement);
-  share_out(placement);
+  placement.buckets = fill_buckets(placement.parameters, {placement.first_expert, placement.local_experts});
+  share_out(placement, config.model.experts);
   for (int i = 0; i < static_cast<int>(placement.buckets.size()); i++) {
     for (int replica = 0; replica < placement.replicas; replica++) {
       if (!placement.sharded_state || replica == placement.replica) own(placement, i, replica);

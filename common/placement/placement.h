@@ -21,8 +21,8 @@
 /// contiguous range each, at row boundaries of parameters (elements of a vector count as rows) or at coarser ones
 /// (`CutUnit`), so a gather lands every parameter whole and in place, without a copy. Ranges may differ in length, and
 /// may be empty.
-/// Dense buckets are cut over the whole shard group. An experts bucket of a rank holds the experts of its place in
-/// the expert group (a contiguous block), cut over the ranks of the shard group with the same place.
+/// Dense buckets are cut over the whole shard group. An experts bucket of a rank holds the experts of its place in the
+/// expert group (expert_range.h; places may differ by one), cut over the ranks of the shard group with the same place.
 namespace ganymede::placement {
 
 constexpr std::int64_t alignment = 16;  // elements; 64 bytes of fp32
@@ -107,10 +107,10 @@ struct Placement {
 };
 
 /// Rank r has place r % expert_group. Throws Error(usage) when the world cannot hold the model: a shard group that is
-/// no multiple of the expert group, ranks no multiple of the replicas, experts not divisible by the expert group.
+/// no multiple of the expert group, ranks no multiple of the replicas, fewer experts than ranks of an expert group.
 ///
-/// All experts buckets have one unit: whole experts when every rank gets as many; else whole matrices when all ranks
-/// then hold the same bytes over the whole model, within 5%; else rows.
+/// All experts buckets have one unit: whole experts when every rank of a place gets as many; else whole matrices when
+/// all ranks then hold the same bytes over the whole model, within 5%; else rows. Places that differ: README.md.
 Placement build(const config::Config& config, int rank);
 
 /// Range of rows of a step that a rank computes: rows_per_step / world consecutive rows, in rank order.

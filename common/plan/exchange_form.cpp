@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/placement/expert_range.h"
+
 namespace ganymede::plan {
 namespace {
 
@@ -10,13 +12,28 @@ std::int64_t aligned(std::int64_t bytes) {
   return (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
 }
 
-/// The chance that a place has none of a token's experts when all choices are equally likely.
-double missed(const config::Model& model, int places) {
-  double chance = 1;
-  for (int i = 0; i < model.top_k; ++i) {
-    chance *= std::max(0.0, model.experts - static_cast<double>(model.experts) / places - i) / (model.experts - i);
+/// The chance that a place has one of a token's experts when all choices are equally likely.
+double visited(const config::Model& model, int places, int place) {
+  int others = model.experts - placement::experts_of_place(model.experts, places, place).count;
+  double missed = 1;
+  for (int i = 0; i < model.top_k; ++i) missed *= std::max(0.0, static_cast<double>(others - i)) / (model.experts - i);
+  return 1 - missed;
+}
+
+/// Rows that a place sends to all others, and that come to it from them.
+struct Rows {
+  double out = 0, in = 0;
+};
+
+Rows rows_between(const config::Config& config, const ExchangeForm& form, int place) {
+  auto tokens = static_cast<double>(form.tokens);
+  Rows rows;
+  for (int other = 0; other < form.places; ++other) {
+    if (other == place) continue;
+    rows.out += tokens * (form.even ? 1 : visited(config.model, form.places, other));
+    rows.in += tokens * (form.even ? 1 : visited(config.model, form.places, place));
   }
-  return chance;
+  return rows;
 }
 
 }  // namespace
@@ -56,17 +73,17 @@ bool keeps_received(const config::Config& config) {
   return exchange_form(config).even && config.recompute == config::Recompute::none;
 }
 
-ExchangeBytes exchange_bytes(const config::Config& config) {
+ExchangeBytes exchange_bytes(const config::Config& config, int place) {
   ExchangeForm form = exchange_form(config);
   if (!form.travels()) return {};
-  auto others = static_cast<double>(form.tokens) * (form.places - 1);
-  if (!form.even) others *= 1 - missed(config.model, form.places);
+  Rows others = rows_between(config, form, place);
+  auto bytes = [](double rows, std::int64_t of_row) { return std::llround(rows * static_cast<double>(of_row)); };
   std::int64_t counts = form.even ? 0 : std::int64_t{8} * (form.places - 1);
-  std::int64_t rows = std::llround(others * static_cast<double>(form.hidden * form.element));
-  std::int64_t choices = std::llround(others * static_cast<double>(form.top_k * 8));  // an index and a weight each
-  std::int64_t weights = std::llround(others * static_cast<double>(form.top_k * 4));
-  std::int64_t again = keeps_received(config) ? 0 : rows + choices + counts;
-  return {rows + choices + counts, rows, again + rows, rows + weights};
+  std::int64_t row = form.hidden * form.element, sent = bytes(others.out, row), returned = bytes(others.in, row);
+  std::int64_t choices = bytes(others.out, form.top_k * 8);  // an index and a weight each
+  std::int64_t weights = bytes(others.in, form.top_k * 4);
+  std::int64_t again = keeps_received(config) ? 0 : sent + choices + counts;
+  return {sent + choices + counts, returned, again + sent, returned + weights};
 }
 
 }  // namespace ganymede::plan

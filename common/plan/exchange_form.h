@@ -42,11 +42,11 @@ bool keeps_received(const config::Config& config);
 /// Most rows of a rank that a layer has under way at once (ExpertPasses).
 constexpr int rows_under_way = 3;
 
-/// Bytes that a rank sends, all inside its node, for one row and layer: exact when the form is even (and then what the
-/// counters show), else for routing in which all choices of experts are equally likely.
+/// Bytes that the rank at this place sends, all inside its node, for one row and layer: exact when the form is even
+/// (and then what the counters show), else for routing in which all choices of experts are equally likely.
 struct ExchangeBytes {
   std::int64_t dispatch_forward = 0, combine_forward = 0, dispatch_backward = 0, combine_backward = 0;
 };
-ExchangeBytes exchange_bytes(const config::Config& config);
+ExchangeBytes exchange_bytes(const config::Config& config, int place);
 
 }  // namespace ganymede::plan

@@ -29,7 +29,7 @@ ExpertPasses::ExpertPasses(Builder& builder, Parameters& parameters, Gradients& 
       parameters_(parameters),
       gradients_(gradients),
       form_(exchange_form(builder.config)),
-      bytes_(exchange_bytes(builder.config)),
+      bytes_(exchange_bytes(builder.config, builder.placement.expert_place)),
       rows_(static_cast<std::size_t>(rows)) {}
 
 void ExpertPasses::take_rows(int first, int end) {

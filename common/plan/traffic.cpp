@@ -137,7 +137,7 @@ void add_exchange(const config::Config& config, const placement::Placement& plac
                   std::vector<TrafficLine>& lines) {
   ExchangeForm form = exchange_form(config);
   if (!form.even) return;
-  ExchangeBytes bytes = exchange_bytes(config);
+  ExchangeBytes bytes = exchange_bytes(config, placement.expert_place);
   std::int64_t times = std::int64_t{placement::rows_of(config, placement.rank).count} *
                        std::max(0, config.model.layers - config.model.dense_layers);
   const char* wire = form.element == 2 ? "bf16" : "fp32";

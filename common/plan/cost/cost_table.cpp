@@ -22,7 +22,10 @@ class Costs {
         hardware_(hardware),
         flops_(config),
         sharing_(node_ranks(config, placement.rank)),
-        element_(config.compute.dtype == config::Dtype::bf16 ? 2 : 4) {
+        element_(config.compute.dtype == config::Dtype::bf16 ? 2 : 4),
+        expert_share_(config.model.experts == 0 ? 1
+                                                : static_cast<double>(placement.local_experts) *
+                                                      placement.expert_group / config.model.experts) {
     for (const placement::Bucket& bucket : placement.buckets) {
       bool head = bucket.kind == model_spec::BucketKind::head;
       bool embed = bucket.kind == model_spec::BucketKind::embed;
@@ -57,6 +60,7 @@ class Costs {
   const Hardware& hardware_;
   FlopCount flops_;
   double sharing_, element_;
+  double expert_share_;  // of the rows that a rank has when all places hold as many experts
   std::vector<double> elements_ = std::vector<double>(static_cast<std::size_t>(config_.model.layers) + 2, 0.0);
   std::vector<double> experts_ = std::vector<double>(static_cast<std::size_t>(config_.model.layers), 0.0);  // of these
 };
@@ -92,7 +96,7 @@ double Costs::compute(const Operation& operation) const {
   double parameters = elements(operation);
   double written = backward ? parameters * 4 * (operation.row > 0 ? 3 : 1) : 0;
   ForwardFlops flops = flops_.forward(operation.layer);
-  if (operation.part == Part::attention) flops.experts = 0;
+  flops.experts *= operation.part == Part::attention ? 0 : expert_share_;
   if (operation.part == Part::experts) flops.products = flops.attention = 0;
   return std::max(passes * flops_ms(flops), device(parameters * element_ * passes + written));
 }

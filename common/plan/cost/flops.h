@@ -9,7 +9,7 @@ namespace ganymede::plan {
 
 /// Floating-point operations of the forward of one row of data.seq_len tokens that is one document (documents that are
 /// packed into a row attend to less), by what they are limited by. Expert products are those of a rank when routing is
-/// balanced. Backward takes twice as many, recomputation as many again.
+/// balanced and each rank holds as many experts. Backward takes twice as many, recomputation as many again.
 struct ForwardFlops {
   double products = 0;   // projections, dense feed-forward, router, head
   double experts = 0;    // products of the chosen experts

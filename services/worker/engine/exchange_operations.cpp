@@ -22,7 +22,7 @@ void ExchangeOperations::dispatch(const Operation& operation) {
   model::ExpertExchange& exchange = *bench_.exchange;
   model::Dispatch& route = bench_.pass.dispatched.at(static_cast<std::size_t>(operation.row));
   model::OwnRows own = views.own();
-  route = model::plan_dispatch(exchange, own.choices, bench_.placement.local_experts, views.form().even);
+  route = model::plan_dispatch(exchange, own.choices, bench_.config.model.experts, views.form().even);
   at::Tensor staged = views.rows(Travel::staged);
   std::int64_t arrived = route.received_rows();
   bench_.pass.exchange_rows = std::max(bench_.pass.exchange_rows, arrived);

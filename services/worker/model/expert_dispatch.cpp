@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "common/base/error.h"
+#include "common/placement/expert_range.h"
 #include "services/worker/model/row_access.h"
 
 namespace ganymede::worker::model {
@@ -11,13 +12,13 @@ namespace ganymede::worker::model {
 namespace {
 
 /// Tokens that have an expert at each place, in order of place, then of token.
-void plan_sends(const at::Tensor& choices, std::int64_t places, std::int64_t local_experts, Dispatch& plan) {
+void plan_sends(const at::Tensor& choices, int places, int experts, Dispatch& plan) {
   const std::int64_t width = choices.size(1), top_k = width / 2;
   const auto* expert = choices.const_data_ptr<std::int32_t>();
   std::vector<std::vector<std::int32_t>> to(static_cast<std::size_t>(places));
   for (std::int64_t t = 0; t < plan.tokens; ++t) {
     for (std::int64_t k = 0; k < top_k; ++k) {
-      auto& list = to[static_cast<std::size_t>(expert[t * width + k] / local_experts)];
+      auto& list = to[static_cast<std::size_t>(placement::place_of_expert(experts, places, expert[t * width + k]))];
       if (list.empty() || list.back() != t) list.push_back(static_cast<std::int32_t>(t));
     }
   }
@@ -76,7 +77,7 @@ at::Tensor routing_of(const at::Tensor& choices) {
   return choices.narrow(1, top_k, top_k).contiguous().view(at::kFloat);
 }
 
-Dispatch plan_dispatch(ExpertExchange& exchange, const at::Tensor& choices, std::int64_t local_experts, bool even) {
+Dispatch plan_dispatch(ExpertExchange& exchange, const at::Tensor& choices, int experts, bool even) {
   Dispatch plan;
   plan.even = even;
   plan.tokens = choices.size(0);
@@ -85,7 +86,7 @@ Dispatch plan_dispatch(ExpertExchange& exchange, const at::Tensor& choices, std:
     plan.received = plan.sent;
     return plan;
   }
-  plan_sends(choices, exchange.size(), local_experts, plan);
+  plan_sends(choices, exchange.size(), experts, plan);
   plan.received = exchange.counts(plan.sent);
   return plan;
 }

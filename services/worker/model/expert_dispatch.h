@@ -25,8 +25,9 @@ void pack_choices(const at::Tensor& indices, const at::Tensor& weights, const at
 at::Tensor indices_of(const at::Tensor& choices);
 at::Tensor routing_of(const at::Tensor& choices);
 
-/// Where the tokens with these choices go; places are asked for what they send unless the form is even.
-Dispatch plan_dispatch(ExpertExchange& exchange, const at::Tensor& choices, std::int64_t local_experts, bool even);
+/// Where the tokens with these choices of a layer's `experts` go; places are asked for what they send unless the form
+/// is even.
+Dispatch plan_dispatch(ExpertExchange& exchange, const at::Tensor& choices, int experts, bool even);
 
 /// Sends rows [T, C] to where their tokens go, into `to` [N, C] there. Uneven: by way of `staged` ([≥ S, C]).
 void send(ExpertExchange& exchange, const Dispatch& plan, const at::Tensor& rows, const at::Tensor& staged,

@@ -107,7 +107,7 @@ TEST_P(Sharding, FollowsTheCurveOfOneRankToTheSameParameters) {
 
 INSTANTIATE_TEST_SUITE_P(Worlds, Sharding,
                          testing::Values(World{3, 1, 1}, World{6, 2, 1}, World{6, 1, 2}, World{4, 1, 4}, World{4, 2, 2},
-                                         World{5, 1, 1, 10}),
+                                         World{5, 1, 1, 10}, World{3, 3, 1}, World{6, 3, 1}),
                          [](const auto& given) {
                            const World& world = given.param;
                            return fmt::format("Ranks{}ExpertGroup{}Replicas{}", world.ranks, world.expert_group,
@@ -146,6 +146,36 @@ TEST(ShardingContinuation, CheckpointOfOneWorldGoesOnInAnotherWithOtherReplicas)
   TrainingRun straight(settings({.ranks = 1, .steps = 20}));
   ASSERT_EQ(straight.train({"--set", "optimizer.decay_steps=20"}), 0);
   EXPECT_EQ(run.losses().size(), 20u);
+  expect_close_losses(straight, run);
+  expect_close_parameters(straight, run);
+}
+
+/// Eight experts at three places are three, three and two.
+TEST(ShardingOfUnevenPlaces, BeginsWithTheStateOfOneRank) {
+  auto begun = [](const World& world) {
+    auto frozen = settings(world);
+    frozen.insert(frozen.end(), {"optimizer.lr=0", "model.bias_update_rate=0"});
+    TrainingRun run(frozen);
+    if (int code = run.train(); code != 0) fail("The run ended with {}:\n{}", code, run.output());
+    return run.state_hash();
+  };
+  auto one = begun({.ranks = 1, .steps = 1});
+  EXPECT_EQ(begun({.ranks = 3, .expert_group = 3, .steps = 1}), one);
+  EXPECT_EQ(begun({.ranks = 6, .expert_group = 3, .replicas = 2, .steps = 1}), one);
+}
+
+TEST(ShardingOfUnevenPlaces, CheckpointGoesOnInAnotherWorldAndComesBack) {
+  auto schedule = settings({.ranks = 3, .expert_group = 3, .steps = 8});
+  schedule.push_back("optimizer.decay_steps=16");
+  TrainingRun run(schedule);
+  ASSERT_EQ(run.train(), 0) << run.output();
+  ASSERT_EQ(run.train({"--set", "parallel.ranks=4", "--set", "parallel.expert_group=2", "--steps", "12"}), 0)
+      << run.output();
+  ASSERT_EQ(run.train({"--set", "parallel.ranks=6", "--set", "parallel.expert_group=3", "--steps", "16"}), 0)
+      << run.output();
+  TrainingRun straight(settings({.ranks = 1, .steps = 16}));
+  ASSERT_EQ(straight.train({"--set", "optimizer.decay_steps=16"}), 0);
+  EXPECT_EQ(run.losses().size(), 16u);
   expect_close_losses(straight, run);
   expect_close_parameters(straight, run);
 }

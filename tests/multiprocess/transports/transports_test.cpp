@@ -141,6 +141,7 @@ TEST_P(Counters, HaveTheBytesOfTheClosedForm) {
 
 INSTANTIATE_TEST_SUITE_P(Worlds, Counters,
                          testing::Values(World{.ranks = 2}, World{.ranks = 4, .expert_group = 2},
+                                         World{.ranks = 6, .expert_group = 3, .ranks_per_node = 3},
                                          World{.ranks = 4, .expert_group = 2, .router_groups = 2},
                                          World{.ranks_per_node = 2,
                                                .choices = {"dense.reshard=node", "micro_batch.rows=1",

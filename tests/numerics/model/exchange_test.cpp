@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "common/placement/expert_range.h"
 #include "services/worker/model/expert_dispatch.h"
 #include "services/worker/model/layer_parts.h"
 #include "tests/numerics/model/sample.h"
@@ -73,7 +74,8 @@ class RoomExchange : public ExpertExchange {
   int place_;
 };
 
-constexpr std::int64_t tokens = 43, hidden = 24, experts_in_all = 8;
+constexpr std::int64_t tokens = 43, hidden = 24;
+constexpr int experts_in_all = 8;
 
 /// Tokens go everywhere by the router's choice (4 groups of 2), or wherever it likes.
 Shape shape(bool groups) {
@@ -103,7 +105,7 @@ struct Parts {
 
   Dispatch dispatch(const OwnRows& own, ReceivedRows& received) const {
     const std::int64_t most = tokens * exchange.size();
-    auto route = plan_dispatch(exchange, own.choices, context.local_experts, even);
+    auto route = plan_dispatch(exchange, own.choices, experts_in_all, even);
     received.rows = old(most, hidden, own.rows.scalar_type()).narrow(0, 0, route.received_rows());
     received.choices = old(most, 2 * top_k, at::kInt).narrow(0, 0, route.received_rows());
     send(exchange, route, own.rows, old(most, hidden, own.rows.scalar_type()), received.rows);
@@ -145,9 +147,9 @@ struct Parts {
   }
 };
 
-LayerTensors own_experts(LayerTensors weights, int place, int local) {
+LayerTensors own_experts(LayerTensors weights, const placement::ExpertRange& own) {
   const auto cut = [&](std::vector<at::Tensor>& experts) {
-    experts = std::vector<at::Tensor>(experts.begin() + place * local, experts.begin() + (place + 1) * local);
+    experts = std::vector<at::Tensor>(experts.begin() + own.first, experts.begin() + own.first + own.count);
   };
   cut(weights.expert_gate_up);
   cut(weights.expert_down);
@@ -161,12 +163,12 @@ std::vector<LayerResult> run_places(int places, const LayerTensors& weights, Roo
   std::vector<std::thread> threads;
   for (int place = 0; place < places; ++place) {
     threads.emplace_back([&, place] {
-      const int local = experts_in_all / places;
+      const auto range = placement::experts_of_place(experts_in_all, places, place);
       Layer layer(shape(groups));
       RoomExchange exchange(room, place);
-      layer.context.first_expert = place * local;
-      layer.context.local_experts = local;
-      const auto own = converted(own_experts(weights, place, local), type);
+      layer.context.first_expert = range.first;
+      layer.context.local_experts = range.count;
+      const auto own = converted(own_experts(weights, range), type);
       const Parts parts{layer.context, exchange, own, even, row_of(shape(groups).documents, 64)};
       results[static_cast<std::size_t>(place)] = parts.run(input_of(place).to(type), grad_of(place).to(type));
     });
@@ -184,7 +186,6 @@ class Exchange : public ::testing::TestWithParam<Form> {};
 
 TEST_P(Exchange, PlacesTogetherGiveWhatOnePlaceGives) {
   const auto [places, groups, even] = GetParam();
-  const int local = experts_in_all / places;
   const auto weights = weights_of(shape(groups));
   Room room(places);
   const auto results = run_places(places, weights, room, groups, even);
@@ -201,14 +202,16 @@ TEST_P(Exchange, PlacesTogetherGiveWhatOnePlaceGives) {
     EXPECT_EQ(result.expert_counts, alone.back().expert_counts);
   }
   for (int expert = 0; expert < experts_in_all; ++expert) {
-    const auto e = static_cast<std::size_t>(expert), own = static_cast<std::size_t>(expert % local);
+    const int place = placement::place_of_expert(experts_in_all, places, expert);
+    const auto e = static_cast<std::size_t>(expert);
+    const auto own = e - static_cast<std::size_t>(placement::experts_of_place(experts_in_all, places, place).first);
     auto gate_up = at::zeros_like(alone[0].gradients.expert_gate_up[e]);
     auto down = at::zeros_like(alone[0].gradients.expert_down[e]);
     for (const auto& result : alone) {
       gate_up.add_(result.gradients.expert_gate_up[e]);
       down.add_(result.gradients.expert_down[e]);
     }
-    const auto& at_place = results[static_cast<std::size_t>(expert / local)].gradients;
+    const auto& at_place = results[static_cast<std::size_t>(place)].gradients;
     EXPECT_LE(relative_error(at_place.expert_gate_up[own], gate_up), 1e-6) << expert;
     EXPECT_LE(relative_error(at_place.expert_down[own], down), 1e-6) << expert;
   }
@@ -232,15 +235,15 @@ TEST_P(Exchange, TwoRunsHaveTheSameBits) {
 
 TEST_P(Exchange, TokenIsSentToAPlaceOnceHoweverManyOfItsExpertsAreThere) {
   const auto [places, groups, even] = GetParam();
-  const int local = experts_in_all / places;
   Room room(places);
   const auto results = run_places(places, weights_of(shape(groups)), room, groups, even);
   std::int64_t pairs = 0;
   for (const auto& result : results) {
     const auto& indices = result.saved.expert_indices;
     for (std::int64_t t = 0; t < tokens; ++t) {
-      std::set<std::int64_t> to;
-      for (std::int64_t k = 0; k < indices.size(1); ++k) to.insert(indices[t][k].item<std::int64_t>() / local);
+      std::set<int> to;
+      for (std::int64_t k = 0; k < indices.size(1); ++k)
+        to.insert(placement::place_of_expert(experts_in_all, places, indices[t][k].item<int>()));
       pairs += static_cast<std::int64_t>(to.size());
     }
   }
@@ -250,7 +253,8 @@ TEST_P(Exchange, TokenIsSentToAPlaceOnceHoweverManyOfItsExpertsAreThere) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, Exchange,
-                         ::testing::Values(Form{2, false, false}, Form{4, false, false}, Form{2, true, false},
+                         ::testing::Values(Form{2, false, false}, Form{4, false, false}, Form{3, false, false},
+                                           Form{5, false, false}, Form{3, true, false}, Form{2, true, false},
                                            Form{2, true, true}, Form{4, true, true}),
                          [](const auto& tested) {
                            return std::to_string(tested.param.places) + (tested.param.groups ? "Groups" : "") +

@@ -39,13 +39,24 @@ TEST_P(EveryWorld, CheckpointOfOneWorldIsReadByAnother) {
 INSTANTIATE_TEST_SUITE_P(Pairs, EveryWorld,
                          testing::Values(Worlds{1, 1, 1, 1}, Worlds{1, 1, 4, 2}, Worlds{2, 1, 3, 1}, Worlds{3, 1, 2, 2},
                                          Worlds{4, 4, 1, 1}, Worlds{4, 2, 4, 1}, Worlds{2, 2, 2, 1}, Worlds{4, 1, 2, 2},
-                                         Worlds{4, 1, 3, 1, 4, 1}, Worlds{1, 1, 4, 2, 1, 2}, Worlds{4, 2, 6, 1, 2, 3}));
+                                         Worlds{4, 1, 3, 1, 4, 1}, Worlds{1, 1, 4, 2, 1, 2}, Worlds{4, 2, 6, 1, 2, 3},
+                                         Worlds{3, 3, 2, 1}, Worlds{4, 2, 6, 3}, Worlds{6, 3, 4, 4},
+                                         Worlds{6, 3, 3, 1, 2, 1}));
 
 TEST(Verify, HashDependsOnTheStateAloneAndNotOnTheWorld) {
   std::set<std::string> hashes;
   using World = std::tuple<int, int, int>;
-  for (auto [ranks, group, replicas] :
-       {World{1, 1, 1}, {2, 1, 1}, {2, 2, 1}, {3, 1, 1}, {4, 2, 1}, {4, 4, 1}, {4, 1, 2}, {4, 1, 4}, {4, 2, 2}}) {
+  for (auto [ranks, group, replicas] : {World{1, 1, 1},
+                                        {2, 1, 1},
+                                        {2, 2, 1},
+                                        {3, 1, 1},
+                                        {4, 2, 1},
+                                        {4, 4, 1},
+                                        {3, 3, 1},
+                                        {6, 3, 1},
+                                        {4, 1, 2},
+                                        {4, 1, 4},
+                                        {4, 2, 2}}) {
     test::TemporaryFolder folder;
     TestWorld(test_config(ranks, group, replicas), folder.path()).checkpoint(7);
     Verification result = verify_newest(folder.path());

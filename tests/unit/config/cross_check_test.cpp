@@ -65,9 +65,8 @@ TEST_F(CrossCheck, WorldsThatDoNotComeOutEvenAreNamed) {
       {"parallel.ranks = 4\nparallel.expert_group = 3",
        "recipe.toml:2: key 'parallel.expert_group' is 3, which does not divide 'parallel.ranks' = 4; the nearest that "
        "does is 2."},
-      {"parallel.ranks = 3\nparallel.expert_group = 3\ndata.rows_per_step = 3",
-       "recipe.toml:2: key 'parallel.expert_group' is 3, which does not divide 'model.experts' = 8; the nearest that "
-       "does is 2."},
+      {"parallel.ranks = 9\nparallel.expert_group = 9\ndata.rows_per_step = 9",
+       "recipe.toml:2: key 'parallel.expert_group' is 9, more than the 8 experts of a layer; make it 8 or less."},
       {"parallel.ranks = 4\nparallel.expert_group = 4\ntopology.ranks_per_node = 2",
        "recipe.toml:2: key 'parallel.expert_group' is 4, which does not divide 'topology.ranks_per_node' = 2; the "
        "nearest that does is 2."},
@@ -109,6 +108,7 @@ TEST_F(CrossCheck, WorldsThatAreNoPowerOfTwoAndSizesThatNothingDividesAreFine) {
   EXPECT_NO_THROW(load_text("parallel.ranks = 5\ntopology.ranks_per_node = 3\ndata.rows_per_step = 5"));
   EXPECT_NO_THROW(load_text("parallel.ranks = 4\nparallel.replicas = 2\nparallel.expert_group = 2"));
   EXPECT_NO_THROW(load_text("model.expert_ffn = 5\nmodel.hidden = 9"));
+  EXPECT_NO_THROW(load_text("parallel.ranks = 3\nparallel.expert_group = 3\ndata.rows_per_step = 3"));
 }
 
 TEST_F(CrossCheck, RowsNameTheNearestNumberThatFits) {

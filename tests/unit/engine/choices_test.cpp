@@ -82,6 +82,7 @@ const World worlds[] = {{"One", 1, 1, 0, 1, false},
                         {"Two", 2, 1, 0, 1, false},
                         {"ThreeOnTwoNodes", 3, 1, 2, 1, false},
                         {"FourOnTwoNodes", 4, 2, 2, 1, true},
+                        {"ThreeWithFourExperts", 3, 3, 0, 1, false},
                         {"FourReplicated", 4, 1, 2, 2, false}};
 
 config::Config config_of(const World& world) {

@@ -149,7 +149,9 @@ TEST_P(OtherWorlds, CountTheSameTokensOfEachExpert) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, OtherWorlds,
                          testing::Values(Shape{2, 1}, Shape{3, 1}, Shape{2, 2}, Shape{4, 2}, Shape{6, 2},
-                                         Shape{6, 1, 2}, Shape{4, 2, 2}));
+                                         Shape{6, 1, 2}, Shape{4, 2, 2},
+                                         // places of two experts and of one
+                                         Shape{3, 3}, Shape{6, 3}, Shape{6, 3, 2}));
 
 TEST(Engine, EveryRankWritesTheSameIntactRecord) {
   TestWorld three(world(3));

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "common/base/error.h"
+#include "common/placement/expert_range.h"
 
 namespace ganymede::placement {
 namespace {
@@ -222,7 +223,9 @@ TEST_P(EveryWorld, ExpertGroupsAreConsecutiveRanks) {
     Placement placement = build(config(), rank);
     EXPECT_EQ(placement.expert_ranks[placement.expert_place], rank);
     EXPECT_EQ(placement.expert_ranks.front() % expert_group(), 0);
-    EXPECT_EQ(placement.first_expert, placement.expert_place * 8 / expert_group());
+    ExpertRange experts = experts_of_place(8, expert_group(), placement.expert_place);
+    EXPECT_EQ(placement.first_expert, experts.first);
+    EXPECT_EQ(placement.local_experts, experts.count);
     for (const Bucket& bucket : placement.buckets) {
       int expected = bucket.kind == BucketKind::experts ? shard_group() / expert_group() : shard_group();
       EXPECT_EQ(bucket.group.size(), expected) << bucket.name;
@@ -235,7 +238,10 @@ INSTANTIATE_TEST_SUITE_P(Placement, EveryWorld,
                                          std::tuple{4, 1, 1}, std::tuple{5, 1, 1}, std::tuple{6, 1, 1},
                                          std::tuple{2, 2, 1}, std::tuple{4, 2, 1}, std::tuple{6, 2, 1},
                                          std::tuple{4, 4, 1}, std::tuple{4, 1, 4}, std::tuple{4, 2, 2},
-                                         std::tuple{6, 1, 2}, std::tuple{12, 2, 2}, std::tuple{12, 1, 4}));
+                                         std::tuple{6, 1, 2}, std::tuple{12, 2, 2}, std::tuple{12, 1, 4},
+                                         // 8 experts over places that do not divide them
+                                         std::tuple{3, 3, 1}, std::tuple{5, 5, 1}, std::tuple{6, 3, 1},
+                                         std::tuple{9, 3, 1}, std::tuple{6, 6, 1}, std::tuple{12, 3, 2}));
 
 TEST(Placement, MoreRanksThanRowsOfABucketWork) {
   config::Config config = config_of(6, 1);
@@ -264,8 +270,7 @@ void expect_refused(const config::Config& config, int rank, const std::string& p
 TEST(Placement, RefusesWhatCannotWork) {
   config::Config config = config_of(6, 4);
   expect_refused(config, 0, "parallel.expert_group = 1 · 4: the nearest that is one is 4");
-  config = config_of(3, 3);
-  expect_refused(config, 0, "the nearest that can is 9");
+  expect_refused(config_of(9, 9), 0, "parallel.expert_group = 9 is more than the model.experts = 8 of a layer");
   expect_refused(config_of(2, 1), 2, "rank 2");
   expect_refused(config_of(5, 1, 2), 0, "the nearest that is one is 4");
   expect_refused(config_of(6, 2, 2), 0, "the nearest that is one is 4");

@@ -151,6 +151,23 @@ TEST(CostTable, RanksOfANodeShareWhatIsShared) {
   EXPECT_NEAR(both / alone, 2, 1e-3);
 }
 
+TEST(CostTable, APlaceWithMoreExpertsComputesMore) {
+  config::Config config = small();
+  config.parallel.expert_group = 2;
+  config.model.experts = 5;
+  Hardware hardware;
+  hardware.compute.fp32_gflops = 1e-3;  // slow, so that nothing but products counts
+  auto experts_ms = [&](int rank) {
+    placement::Placement placement = placement::build(config, rank);
+    StepPlan plan = build(config, placement, PlanKind::train);
+    auto ms = hardware_durations(plan, config, placement, choices_of(config), hardware);
+    double sum = 0;
+    for (std::size_t i = 0; i < ms.size(); ++i) sum += plan.operations[i].part == Part::experts ? ms[i] : 0;
+    return sum;
+  };
+  EXPECT_NEAR(experts_ms(0) / experts_ms(1), 3.0 / 2, 1e-6);
+}
+
 TEST(CostTable, AnUpdateReadsAndWritesMasterAndStateOnce) {
   config::Config config = small();
   placement::Placement placement = placement::build(config, 0);

@@ -155,7 +155,8 @@ TEST_P(ExchangePlan, TrafficIsTheSumOverTheOperations) {
 INSTANTIATE_TEST_SUITE_P(Cases, ExchangePlan,
                          testing::Values(Case{2, 2, 1, 1}, Case{2, 2, 2, 2}, Case{4, 2, 1, 3}, Case{4, 2, 2, 4},
                                          Case{4, 4, 4, 2}, Case{4, 4, 2, 2}, Case{4, 2, 4, 3, Recompute::none},
-                                         Case{4, 2, 1, 3, Recompute::none}, Case{2, 2, 2, 5, Recompute::selective}));
+                                         Case{4, 2, 1, 3, Recompute::none}, Case{2, 2, 2, 5, Recompute::selective},
+                                         Case{3, 3, 1, 2}, Case{6, 3, 2, 2}, Case{5, 5, 4, 1, Recompute::none}));
 
 TEST(ExchangePlanOfOne, HasNoExchangeAndWholeLayers) {
   StepPlan plan = train(of({2, 1, 4, 2}));
@@ -234,7 +235,20 @@ TEST(ExchangeForm, UnevenBytesAreThoseOfBalancedRouting) {
   config.model.top_k = 1;  // half of the tokens stay here
   config::Config even = config;
   even.model.top_k = even.model.router_groups = 2;
-  EXPECT_EQ(exchange_bytes(config).combine_forward * 2, exchange_bytes(even).combine_forward);
+  EXPECT_EQ(exchange_bytes(config, 0).combine_forward * 2, exchange_bytes(even, 0).combine_forward);
+}
+
+/// Three experts at two places, a choice a token: of three tokens two go to the place that holds two.
+TEST(ExchangeForm, PlacesThatHoldMoreReceiveMore) {
+  config::Config config = of({2, 2, 1, 1});
+  config.model.experts = 3;
+  config.model.top_k = 1;
+  std::int64_t row = config.model.hidden * 4, tokens = config.data.seq_len, counts = 8;
+  ExchangeBytes larger = exchange_bytes(config, 0), smaller = exchange_bytes(config, 1);
+  EXPECT_EQ(larger.dispatch_forward, tokens / 3 * (row + 8) + counts);
+  EXPECT_EQ(smaller.dispatch_forward, tokens / 3 * 2 * (row + 8) + counts);
+  EXPECT_EQ(larger.combine_forward, tokens / 3 * 2 * row) << "what came goes back";
+  EXPECT_EQ(smaller.combine_forward, tokens / 3 * row);
 }
 
 }  // namespace

@@ -160,7 +160,7 @@ TEST_P(EveryWorld, Bf16GradientsAreHalfOfFp32) {
 INSTANTIATE_TEST_SUITE_P(Worlds, EveryWorld,
                          testing::Values(World{1, 1, 0}, World{2, 1, 0}, World{2, 1, 1}, World{3, 1, 1}, World{3, 1, 2},
                                          World{4, 2, 2}, World{4, 1, 2}, World{6, 2, 2}, World{6, 1, 3}, World{8, 4, 4},
-                                         World{8, 2, 4}));
+                                         World{8, 2, 4}, World{3, 3, 0}, World{6, 3, 3}, World{12, 3, 6}));
 
 TEST(Traffic, BackwardChoicesTakeAwayExactlyTheirBuckets) {
   config::Config config;
