@@ -43,6 +43,7 @@ struct NumberTable {
 };
 
 std::string count(double x) { return with_commas(static_cast<std::int64_t>(x)); }
+std::string percent(double part) { return fmt::format("{:.1f}%", 100 * part); }
 std::string duration(double ms) { return human_seconds(ms / 1e3); }
 
 double shared_bytes(const PlanReport& report) {
@@ -92,9 +93,10 @@ std::string numbers(const PlanReport& a, const PlanReport& b) {
   NumberTable all;
   auto real = [](auto x) { return static_cast<double>(x); };
   if (a.timed() && b.timed()) {
-    all.add("step", a.step_ms(), b.step_ms(), duration);
+    all.add("step", a.step_ms, b.step_ms, duration);
     all.add("exposed communication", plan::sum_ms(a.exposed), plan::sum_ms(b.exposed), duration);
     all.add("tokens/s", a.tokens_per_second(), b.tokens_per_second(), count);
+    if (a.peak_gflops > 0) all.add("model flops utilisation", a.flops_utilisation, b.flops_utilisation, percent);
   }
   all.add("memory, most alive at once", real(a.plan.peak_bytes), real(b.plan.peak_bytes), size);
   all.add("memory, pool", real(a.plan.pool_bytes), real(b.plan.pool_bytes), size);

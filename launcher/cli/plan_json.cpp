@@ -1,3 +1,4 @@
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "launcher/cli/plan_text.h"
@@ -50,6 +51,13 @@ ordered_json memory(const PlanReport& report) {
   }
   for (const auto& segment : report.segments) object["segments"][segment.name] = segment.bytes;
   object["state_known"] = report.slots_unknown.empty();
+  for (const auto& use : report.memory_uses) {
+    object["capacity"].push_back({{"memory", use.memory},
+                                  {"ranks", use.ranks},
+                                  {"used_bytes", std::llround(use.used)},
+                                  {"capacity_bytes", std::llround(use.capacity)},
+                                  {"fits", use.fits()}});
+  }
   return object;
 }
 
@@ -67,11 +75,13 @@ ordered_json traffic(const PlanReport& report) {
 
 ordered_json times(const PlanReport& report) {
   ordered_json object = {{"durations", report.durations},
-                         {"plan_ms", report.plan_ms},
+                         {"plan_ms", report.step_ms - report.update_exposed_ms},
                          {"update_ms", report.update_ms},
-                         {"step_ms", report.step_ms()},
+                         {"update_exposed_ms", report.update_exposed_ms},
+                         {"step_ms", report.step_ms},
                          {"exposed_communication_ms", plan::sum_ms(report.exposed)},
                          {"tokens_per_second", report.tokens_per_second()}};
+  if (report.peak_gflops > 0) object["model_flops_utilisation"] = report.flops_utilisation;
   for (int lane = 0; lane < plan::lane_count; ++lane) {
     object["busy_ms"][plan::name(static_cast<plan::Lane>(lane))] = report.lanes[lane].busy_ms;
   }

@@ -5,7 +5,9 @@
 #include "common/base/error.h"
 #include "common/cell/layouts.h"
 #include "common/plan/cost/measured.h"
+#include "common/plan/cost/update_time.h"
 #include "common/plan/simulated/executor.h"
+#include "launcher/cli/plan_capacity.h"
 #include "launcher/cli/plan_slots.h"
 
 namespace ganymede::cli {
@@ -24,20 +26,23 @@ void add_segments(PlanReport& report) {
 }
 
 void simulate(PlanReport& report, const Durations& durations) {
-  std::vector<double> ms;
+  std::vector<double> ms, updated_from;
   if (durations.hardware) {
     ms = plan::hardware_durations(report.plan, report.config, report.placement, report.choices, *durations.hardware);
-    report.update_ms =
-        plan::update_ms(report.config, report.placement, *durations.hardware, static_cast<int>(report.slots.size()));
+    int slots = static_cast<int>(report.slots.size());
+    report.update_ms = plan::update_ms(report.config, report.placement, *durations.hardware, slots);
+    updated_from = plan::updated_from_ms(report.plan, report.config, report.placement, *durations.hardware, slots);
   } else {
     ms = plan::MeasuredOperations(durations.measured).durations(report.plan, report.config, report.placement);
   }
-  plan::ExecutorReport run = plan::SimulatedExecutor(ms).run(report.plan, {});
+  plan::ExecutorReport run = plan::SimulatedExecutor(ms, updated_from).run(report.plan, {});
   report.spans = std::move(run.spans);
   report.lanes = run.lanes;
   report.exposed = plan::exposed_communication(report.plan, report.spans);
-  report.plan_ms = plan::length_ms(report.spans);
+  report.step_ms = plan::length_ms(report.spans);
+  report.update_exposed_ms = report.step_ms - plan::length_ms(plan::timeline(report.plan, ms));
   report.durations = durations.source;
+  if (durations.hardware) hold_against(*durations.hardware, report);
 }
 
 }  // namespace

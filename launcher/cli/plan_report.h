@@ -46,16 +46,29 @@ struct PlanReport {
   };
   std::vector<SegmentSize> segments;  // shared memory of the cell
 
+  /// What the plan needs of a memory whose size a hardware file gives.
+  struct MemoryUse {
+    std::string memory;             // "device", "host of a node"
+    double used = 0, capacity = 0;  // bytes
+    int ranks = 1;                  // that need it together
+    bool with_state = false;        // the optimizer's state lies in it
+    bool fits() const { return used <= capacity; }
+  };
+  std::vector<MemoryUse> memory_uses;
+
   // With durations only.
   std::vector<plan::Span> spans;
   std::array<plan::LaneUse, plan::lane_count> lanes{};
   std::vector<plan::Interval> exposed;
-  double plan_ms = 0, update_ms = 0;  // of one step; its optimizer update, 0 with measured durations
+  double step_ms = 0;            // to the end of the last span
+  double update_ms = 0;          // of the optimizer, beside the plan; 0 with measured durations
+  double update_exposed_ms = 0;  // of the step: what it would be shorter without updates
+  double peak_gflops = 0;        // of one device in the type that is computed with; 0: not known
+  double flops_utilisation = 0;  // model flops of the step by what all devices could do in it
 
   bool timed() const { return !durations.empty(); }
-  double step_ms() const { return plan_ms + update_ms; }
   double tokens_per_step() const { return static_cast<double>(config.data.rows_per_step) * config.data.seq_len; }
-  double tokens_per_second() const { return tokens_per_step() / step_ms() * 1e3; }  // all ranks
+  double tokens_per_second() const { return tokens_per_step() / step_ms * 1e3; }  // all ranks
 };
 
 /// Throws Error(usage) as config::load and plan::build do.

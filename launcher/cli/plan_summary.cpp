@@ -25,6 +25,15 @@ std::string head(const PlanReport& report) {
       with_commas(c.data.rows_per_step), with_commas(c.data.seq_len), report.plan.operations.size());
 }
 
+/// How much of the step the optimizer's update is.
+std::string update(const PlanReport& report) {
+  if (report.update_ms == 0) return "without the optimizer's update";
+  if (!report.config.stream_update)
+    return fmt::format("{} of it the optimizer's update before the forward", time(report.update_exposed_ms));
+  return fmt::format("{} of it for the optimizer's update, which takes {} beside the forward",
+                     time(report.update_exposed_ms), time(report.update_ms));
+}
+
 std::string times(const PlanReport& report) {
   std::string text = fmt::format("\ntime, predicted with {}\n", report.durations);
   std::array<int, plan::lane_count> count{};
@@ -33,16 +42,31 @@ std::string times(const PlanReport& report) {
     if (count[lane] == 0) continue;
     double busy = report.lanes[lane].busy_ms;
     text += fmt::format("  {:<12} {:>5} operations  busy {:>8}  {:>4}\n", plan::name(static_cast<plan::Lane>(lane)),
-                        count[lane], time(busy), share(busy, report.plan_ms));
+                        count[lane], time(busy), share(busy, report.step_ms));
   }
   double exposed = plan::sum_ms(report.exposed);
-  text += fmt::format("  exposed communication {}, {} of the plan\n", time(exposed), share(exposed, report.plan_ms));
-  text += fmt::format("  step {}: plan {}", time(report.step_ms()), time(report.plan_ms));
-  text += report.update_ms > 0 ? fmt::format(" + optimizer update {}\n", time(report.update_ms))
-                               : std::string(", without the optimizer's update\n");
+  text += fmt::format("  exposed communication {}, {} of the step\n", time(exposed), share(exposed, report.step_ms));
+  text += fmt::format("  step {}, {}\n", time(report.step_ms), update(report));
   double second = report.tokens_per_second();
-  return text + fmt::format("  {} tokens/s, {} a rank\n", with_commas(static_cast<std::int64_t>(second)),
-                            with_commas(static_cast<std::int64_t>(second / report.config.parallel.ranks)));
+  text += fmt::format("  {} tokens/s, {} a rank\n", with_commas(static_cast<std::int64_t>(second)),
+                      with_commas(static_cast<std::int64_t>(second / report.config.parallel.ranks)));
+  if (report.peak_gflops == 0) return text;
+  return text + fmt::format("  model flops utilisation {:.1f}% of {} Tflop/s a device\n",
+                            100 * report.flops_utilisation, report.peak_gflops / 1e3);
+}
+
+/// What a machine has and what is needed of it, where its file says how much it has.
+std::string capacity(const PlanReport& report) {
+  std::string text;
+  for (const auto& use : report.memory_uses) {
+    if (text.empty()) text = fmt::format("\nwhat is needed of the memory of {}\n", report.durations);
+    text += fmt::format("  {:<15} {:>10} of {:>10}  ", use.memory, human_bytes(use.used), human_bytes(use.capacity));
+    if (use.ranks > 1) text += fmt::format("{} ranks of {}: ", use.ranks, human_bytes(use.used / use.ranks));
+    text += use.fits() ? fmt::format("fits, {} left", human_bytes(use.capacity - use.used))
+                       : fmt::format("too much by {}", human_bytes(use.used - use.capacity));
+    text += use.with_state && !report.slots_unknown.empty() ? ", without the optimizer's state\n" : "\n";
+  }
+  return text;
 }
 
 std::string memory(const PlanReport& report) {
@@ -114,8 +138,8 @@ std::string between_nodes(const PlanReport& report) {
 }  // namespace
 
 std::string summary(const PlanReport& report) {
-  return head(report) + (report.timed() ? times(report) : std::string()) + memory(report) + traffic(report) +
-         between_nodes(report);
+  return head(report) + (report.timed() ? times(report) : std::string()) + memory(report) + capacity(report) +
+         traffic(report) + between_nodes(report);
 }
 
 }  // namespace ganymede::cli

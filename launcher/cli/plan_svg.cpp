@@ -67,7 +67,7 @@ double tick_ms(double length) {
 
 class Drawing {
  public:
-  explicit Drawing(const PlanReport& report) : report_(report), length_(std::max(report.plan_ms, 1e-6)) {
+  explicit Drawing(const PlanReport& report) : report_(report), length_(std::max(report.step_ms, 1e-6)) {
     std::array<int, plan::lane_count> operations{};
     for (const plan::Operation& o : report.plan.operations) ++operations[static_cast<std::size_t>(o.lane)];
     for (int lane = 0; lane < plan::lane_count; ++lane) used_[lane] = operations[lane] > 0;
@@ -116,8 +116,8 @@ void Drawing::head() {
       width_, bottom_ + 52);
   out_ += fmt::format(
       "<text x=\"{}\" y=\"24\" font-size=\"16\">{}</text>\n", left,
-      escaped(fmt::format("{}, rank {} of {}: plan {}, exposed communication {} ({})", report_.config.run.name,
-                          report_.placement.rank, report_.placement.world, human_seconds(report_.plan_ms / 1e3),
+      escaped(fmt::format("{}, rank {} of {}: step {}, exposed communication {} ({})", report_.config.run.name,
+                          report_.placement.rank, report_.placement.world, human_seconds(report_.step_ms / 1e3),
                           human_seconds(plan::sum_ms(report_.exposed) / 1e3), report_.durations)));
   out_ += legend_;
 }

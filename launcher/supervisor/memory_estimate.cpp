@@ -115,6 +115,11 @@ HostBudget estimate_memory(const config::Config& config, const service::Job& job
   return budget;
 }
 
+std::uint64_t services_bytes(const config::Config& config, bool computes) {
+  double scratch = computes ? worker_scratch(config) : 0;
+  return worker_base + optimizer_base + data_base + checkpoint_base + static_cast<std::uint64_t>(scratch);
+}
+
 std::uint64_t segment_bytes(const config::Config& config, const service::Job& job, coordinator::RankRange ranks) {
   std::uint64_t sum = 0;
   for (int rank = ranks.first; rank < ranks.first + ranks.count; ++rank)

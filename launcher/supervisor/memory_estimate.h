@@ -14,6 +14,10 @@ namespace ganymede::launcher {
 HostBudget estimate_memory(const config::Config& config, const service::Job& job, coordinator::RankRange ranks,
                            const os::Machine& machine);
 
+/// What the services of one cell take beside segments and the worker's pool, estimated: bytes. `computes`: the worker
+/// computes in this memory.
+std::uint64_t services_bytes(const config::Config& config, bool computes);
+
 /// Bytes of all segments of the cells of `ranks`.
 std::uint64_t segment_bytes(const config::Config& config, const service::Job& job, coordinator::RankRange ranks);
 

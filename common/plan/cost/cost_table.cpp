@@ -196,13 +196,4 @@ std::vector<double> hardware_durations(const StepPlan& plan, const config::Confi
   return durations;
 }
 
-double update_ms(const config::Config& config, const placement::Placement& placement, const Hardware& hardware,
-                 int slots) {
-  // Read: gradient, master, state. Written: master, state, working copy.
-  double bytes = 4.0 * (3 + 2 * slots) + (config.compute.dtype == config::Dtype::bf16 ? 2 : 4);
-  double sharing = hardware.memory.shared ? node_ranks(config, placement.rank) : 1;
-  return transfer_ms(bytes * static_cast<double>(placement.shard_elements),
-                     hardware.memory.host_gb_per_second / sharing);
-}
-
 }  // namespace ganymede::plan

@@ -16,11 +16,6 @@ std::vector<double> hardware_durations(const StepPlan& plan, const config::Confi
                                        const placement::Placement& placement, const TrafficChoices& choices,
                                        const Hardware& hardware);
 
-/// Milliseconds that the optimizer server needs for its update of `slots` state slots, limited by host memory: between
-/// the decision of a step and the last gather of the next.
-double update_ms(const config::Config& config, const placement::Placement& placement, const Hardware& hardware,
-                 int slots);
-
 /// Bytes that a gather, a reduction, a dispatch or a combine sends by `choices`; none for other operations.
 Moved operation_traffic(const Operation& operation, const config::Config& config, const placement::Placement& placement,
                         const TrafficChoices& choices);

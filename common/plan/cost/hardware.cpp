@@ -18,7 +18,7 @@ namespace {
 using config::Field;
 using config::Range;
 
-constexpr Range rate = {0, 1e12, true}, share = {0, 1, true}, delay = {0, 1e9, false}, any = {};
+constexpr Range rate = {0, 1e12, true}, room = {0, 1e9, true}, share = {0, 1, true}, delay = {0, 1e9, false}, any = {};
 
 std::vector<Field> link_fields(const std::string& section, Hardware::Link& link) {
   return {{section + ".gb_per_second", &link.gb_per_second, rate, "of one rank, a direction"},
@@ -39,6 +39,8 @@ std::vector<Field> fields(Hardware& h) {
       {"memory.device_gb_per_second", &h.memory.device_gb_per_second, rate, "where the worker computes"},
       {"memory.host_gb_per_second", &h.memory.host_gb_per_second, rate, "where master, gradients and state lie"},
       {"memory.shared", &h.memory.shared, any, "the ranks of a node share both"},
+      {"memory.device_gib", &h.memory.device_gib, room, "what a device has"},
+      {"memory.host_gib_per_node", &h.memory.host_gib_per_node, room, "what a node has beside its devices"},
       {"host_link.gb_per_second", &h.host_link.gb_per_second, {0, 1e12, false}, "0: host and device memory are one"},
       {"host_link.latency_us", &h.host_link.latency_us, delay, "of one copy"},
   };
@@ -83,7 +85,7 @@ std::string meant(const std::string& key, const std::vector<Field>& all) {
 }
 
 /// Without these a plan would show made-up times. What a machine may do without has a standard value: latencies,
-/// `shared`, and the name.
+/// `shared`, and the name; and without capacities nothing is said about what fits.
 bool needed(const std::string& key) {
   return key.ends_with("gflops") || key.ends_with("efficiency") || key.ends_with("gb_per_second");
 }

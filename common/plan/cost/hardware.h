@@ -4,7 +4,7 @@
 
 #include "common/config/config.h"
 
-/// What a machine can do, as far as the time of a step depends on it: read from configs/hardware/*.toml.
+/// What a machine can do and hold, as far as a step depends on it: read from configs/hardware/*.toml.
 namespace ganymede::plan {
 
 struct Hardware {
@@ -21,6 +21,8 @@ struct Hardware {
     double device_gb_per_second = 100;  // where the worker computes
     double host_gb_per_second = 100;    // where master, gradients and optimizer state lie
     bool shared = false;                // the ranks of a node share both
+    double device_gib = 0;              // what a device has; 0: not said
+    double host_gib_per_node = 0;       // what a node has beside its devices, all ranks together; 0: not said
   } memory;
   struct HostLink {
     double gb_per_second = 0;  // between the device and host memory, a direction; 0: they are the same memory

@@ -124,7 +124,7 @@ TEST(Plan, JsonHasEveryOperationWithItsTime) {
   for (const auto& operation : object["operations"]) {
     end = std::max(end, operation["start_ms"].get<double>() + operation["ms"].get<double>());
   }
-  EXPECT_NEAR(object["time"]["plan_ms"].get<double>(), end, 1e-9);
+  EXPECT_NEAR(object["time"]["step_ms"].get<double>(), end, 1e-9);
   EXPECT_EQ(object["memory"]["peak_bytes"], report.plan.peak_bytes);
   EXPECT_FALSE(nlohmann::json::parse(plan_json(report_of({}, false))).contains("time"));
 }
