@@ -8,6 +8,7 @@
 #include "common/base/error.h"
 #include "common/os/files.h"
 #include "common/service/run_directory.h"
+#include "launcher/cli/first_checks.h"
 #include "launcher/cli/open_files.h"
 #include "launcher/cli/recipe_paths.h"
 #include "launcher/cli/siblings.h"
@@ -92,12 +93,12 @@ void train(TrainOptions options) {
   check_run_folder(run);
   std::vector<std::string> launcher = {sibling("ganymede-launcher"), "--recipe", absolute(options.recipe)};
   add_nodes(options, config, launcher);
+  if (!options.from.empty() && !fs::exists(options.from))
+    fail_usage("--from {}: there is no such folder.", options.from);
+  check_with_services(absolute(options.recipe), options.settings);
   std::vector<std::string> arguments = {sibling("ganymede-keeper"), "--run", node_folder(run, options.node), "--"};
   arguments.insert(arguments.end(), launcher.begin(), launcher.end());
-  if (!options.from.empty()) {
-    if (!fs::exists(options.from)) fail_usage("--from {}: there is no such folder.", options.from);
-    arguments.insert(arguments.end(), {"--from", absolute(options.from)});
-  }
+  if (!options.from.empty()) arguments.insert(arguments.end(), {"--from", absolute(options.from)});
   for (const std::string& setting : options.settings) arguments.insert(arguments.end(), {"--set", setting});
   become(arguments);
 }

@@ -4,6 +4,7 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "services/data/pack.h"
 
@@ -16,6 +17,10 @@ void pack_command(const PackOptions& options, bool json);
 /// The same for a run configuration. A dataset that is there already and is what the configuration asks for is left as
 /// it is; one that is not is refused.
 void pack_configured(const std::string& config_file, bool json);
+
+/// Throws Error when the dataset that a recipe with these settings ("key=value") names is there and cannot be used, or
+/// is not what the recipe asks for. One that is not there is packed on first use.
+void check_command(const std::string& recipe, const std::vector<std::string>& settings);
 
 struct InspectOptions {
   std::string dataset;

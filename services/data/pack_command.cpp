@@ -1,5 +1,6 @@
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "common/base/deadline.h"
@@ -72,6 +73,12 @@ void pack_configured(const std::string& config_file, bool json) {
     print_json(dataset.meta(), options.to);
   else
     fmt::print("{} is packed already\n", options.to);
+}
+
+void check_command(const std::string& recipe, const std::vector<std::string>& settings) {
+  config::Config config = config::load(recipe, settings);
+  std::error_code ignored;
+  if (std::filesystem::exists(config.data.path, ignored)) check_matches(Dataset(config.data.path), config);
 }
 
 }  // namespace ganymede::data

@@ -63,6 +63,15 @@ void add_pack(CLI::App& app) {
   });
 }
 
+void add_check(CLI::App& app) {
+  auto* command = app.add_subcommand("check", "Check that the dataset of a recipe, if it is packed, fits the recipe");
+  auto recipe = std::make_shared<std::string>();
+  auto settings = std::make_shared<std::vector<std::string>>();
+  command->add_option("RECIPE", *recipe, "Recipe file")->required();
+  command->add_option("--set", *settings, "Change a key of the recipe")->allow_extra_args(false);
+  command->callback([=] { check_command(*recipe, *settings); });
+}
+
 void add_inspect(CLI::App& app) {
   auto* command = app.add_subcommand("inspect", "Show what a dataset holds, or one of its rows as text");
   auto options = std::make_shared<InspectOptions>();
@@ -103,6 +112,7 @@ int command_line(int argc, char** argv) {
   CLI::App app("Datasets: packs text, shows what is in them", "ganymede data");
   app.require_subcommand(1);
   add_pack(app);
+  add_check(app);
   add_inspect(app);
   add_text_commands(app);
   add_rows(app);

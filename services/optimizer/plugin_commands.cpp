@@ -58,6 +58,13 @@ std::string prepare_run(const std::string& run) {
   return print(object);
 }
 
+std::string check_recipe(const std::string& recipe, const std::vector<std::string>& settings) {
+  config::Optimizer optimizer = config::load(recipe, settings).optimizer;
+  Plugin plugin = load_plugin(find_plugin(chosen(optimizer.plugin_folder), optimizer.name));
+  check_hyper_parameters(*plugin.table, optimizer);
+  return fmt::format("{} {}", plugin.table->name, plugin.table->version);
+}
+
 std::string list_plugins(const std::string& folder, bool json) {
   ordered_json plugins = ordered_json::array();
   std::vector<std::string> lines;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 /// What `ganymede-optimizer` says about plugins. Each returns the text to print and throws Error. `folder` empty: the
 /// plugins beside the programs.
@@ -9,6 +10,10 @@ namespace ganymede::optimizer {
 /// Copies the plugin that `run`/config.toml names into the run directory, checks it, and returns one JSON object:
 /// {"name", "version", "slots": [names], "plugin": path in the run directory, "hash": 16 hexadecimal digits}.
 std::string prepare_run(const std::string& run);
+
+/// Name and version of the plugin that a recipe with these settings ("key=value") names; it is loaded where it lies and
+/// its settings are checked.
+std::string check_recipe(const std::string& recipe, const std::vector<std::string>& settings);
 
 /// One line a plugin, or {"folder", "plugins": [...]} with the objects of `describe_plugin`. A file that is no valid
 /// plugin is listed with the reason.

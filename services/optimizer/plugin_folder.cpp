@@ -7,6 +7,7 @@
 
 #include "common/base/error.h"
 #include "common/base/hash.h"
+#include "common/base/text.h"
 #include "common/os/files.h"
 #include "common/os/process.h"
 #include "common/service/run_directory.h"
@@ -35,7 +36,9 @@ std::string find_plugin(const std::string& folder, const std::string& name) {
   std::vector<std::string> names = available_plugins(folder);
   if (plain && std::find(names.begin(), names.end(), name) != names.end()) return fmt::format("{}/{}.so", folder, name);
   std::string list = names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
-  fail_usage("there is no optimizer plugin '{}' in {}: available are {}", name, folder, list);
+  std::string near = nearest(name, names);
+  fail_usage("There is no optimizer plugin '{}' (optimizer.name) in {}: available are {}{}", name, folder, list,
+             near.empty() || names.size() == 1 ? "." : fmt::format("; did you mean '{}'?", near));
 }
 
 namespace {

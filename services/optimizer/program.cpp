@@ -16,7 +16,8 @@ namespace {
 
 /// What a person or the launcher may ask for besides the service.
 struct Request {
-  std::string run, folder, name;
+  std::string run, folder, name, recipe;
+  std::vector<std::string> settings;
   bool json = false;
 };
 
@@ -25,6 +26,9 @@ std::string answer(CLI::App& app, int argc, char** argv) {
   app.require_subcommand(1);
   CLI::App* prepare = app.add_subcommand("prepare", "Copy and check the configured plugin of a run directory");
   prepare->add_option("--run", request.run, "Run directory with its config.toml")->required();
+  CLI::App* check = app.add_subcommand("check", "Check the plugin that a recipe names");
+  check->add_option("RECIPE", request.recipe, "Recipe file")->required();
+  check->add_option("--set", request.settings, "Change a key of the recipe")->allow_extra_args(false);
   CLI::App* list = app.add_subcommand("list", "List the optimizer plugins");
   CLI::App* describe = app.add_subcommand("describe", "Show state slots and hyper-parameters of one plugin");
   describe->add_option("NAME", request.name, "Name of the plugin")->required();
@@ -34,6 +38,7 @@ std::string answer(CLI::App& app, int argc, char** argv) {
   }
   app.parse(argc, argv);
   if (*prepare) return prepare_run(request.run);
+  if (*check) return check_recipe(request.recipe, request.settings);
   if (*list) return list_plugins(request.folder, request.json);
   return describe_plugin(request.folder, request.name, request.json);
 }

@@ -65,7 +65,7 @@ TEST_F(CommandLine, WrongUsageIsOneLineAndExitTwo) {
 TEST_F(CommandLine, HelpListsTheCommands) {
   Said said = run("--help");
   EXPECT_EQ(said.exit_code, 0);
-  for (const char* word : {"pack", "inspect", "encode", "decode", "rows"})
+  for (const char* word : {"pack", "check", "inspect", "encode", "decode", "rows"})
     EXPECT_NE(said.text.find(word), std::string::npos);
   EXPECT_EQ(run("pack --help").exit_code, 0);
 }
@@ -79,6 +79,20 @@ TEST_F(CommandLine, PackAndInspectSayTheSameInJson) {
   Said row = run("inspect " + path("again") + " --row 0");
   EXPECT_NE(row.text.find("tokens 0 to"), std::string::npos) << row.text;
   EXPECT_NE(run("rows " + path("again") + " --count 2").text.find("\"targets\":["), std::string::npos);
+}
+
+TEST_F(CommandLine, CheckTellsWhetherAPackedDatasetFitsARecipe) {
+  std::string check = "check " + write("recipe.toml", "[data]\npath = \"" + path("set") + "\"\nseq_len = 32\n");
+  EXPECT_EQ(run(check).text, "");
+  EXPECT_EQ(run(check + " --set data.path=" + path("later")).exit_code, 0) << "packed on first use";
+  const std::pair<const char*, const char*> wrong[] = {{"data.seq_len=64", "data.seq_len is 64"},
+                                                       {"data.tokenizer=train:400", "data.tokenizer is"}};
+  for (const auto& [setting, part] : wrong) {
+    Said said = run(fmt::format("{} --set model.vocabulary=512 --set {}", check, setting));
+    EXPECT_EQ(said.exit_code, 2) << said.text;
+    EXPECT_NE(said.text.find(part), std::string::npos) << said.text;
+    EXPECT_EQ(std::count(said.text.begin(), said.text.end(), '\n'), 1) << said.text;
+  }
 }
 
 TEST_F(CommandLine, ShownTextCannotReachTheTerminal) {

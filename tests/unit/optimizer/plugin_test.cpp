@@ -83,6 +83,24 @@ TEST(Plugin, UnknownNameIsAnsweredWithTheKnownOnes) {
   EXPECT_THAT(refusal([] { find_plugin(built_in, "adamv"); }, ExitCode::usage), testing::HasSubstr("adamw"));
 }
 
+TEST(Plugin, NearestOfSeveralNamesIsProposed) {
+  std::string text = refusal([] { find_plugin(faulty, "sounds"); }, ExitCode::usage);
+  EXPECT_THAT(text, testing::HasSubstr("'sounds' (optimizer.name)"));
+  EXPECT_THAT(text, testing::HasSubstr("did you mean 'sound'?"));
+}
+
+TEST_F(PluginFiles, RecipeIsCheckedWithoutACopy) {
+  write("recipe.toml", "[optimizer]\nname = \"sound\"\nplugin_folder = \"" + faulty + "\"\n");
+  EXPECT_EQ(check_recipe(path("recipe.toml"), {}), "faulty 0.1");
+  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.name=none"}); }, ExitCode::usage),
+              testing::HasSubstr("'none' (optimizer.name)"));
+  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.lr=0.75"}); }, ExitCode::usage),
+              testing::HasSubstr("optimizer.lr = 0.75"));
+  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.name=other_abi"}); }),
+              testing::HasSubstr("other_abi"));
+  EXPECT_FALSE(fs::exists(path("plugins")));
+}
+
 TEST_F(PluginFiles, NothingOutsideTheFolderIsFound) {
   fs::create_directory(path("inner"));
   write("outside.so", "");

@@ -1,0 +1,66 @@
+#include "launcher/cli/ask_sibling.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include "common/base/deadline.h"
+#include "common/base/error.h"
+#include "common/os/files.h"
+#include "common/os/process.h"
+#include "launcher/cli/siblings.h"
+#include "launcher/supervisor/log_tail.h"
+
+namespace ganymede::cli {
+namespace {
+
+/// A file that is gone with this object.
+class OutputFile {
+ public:
+  OutputFile() : path_((std::filesystem::temp_directory_path() / "ganymede-XXXXXX").string()) {
+    int file = mkstemp(path_.data());
+    if (file < 0) fail("No file can be made in {}: set TMPDIR to a folder that can be written.", path_);
+    close(file);
+  }
+  ~OutputFile() { unlink(path_.c_str()); }
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+os::Ending wait_for(const os::Child& child, double seconds) {
+  Deadline deadline = Deadline::after_seconds(seconds);
+  while (true) {
+    if (auto ending = os::poll_ending(child)) return *ending;
+    if (deadline.passed()) os::send_signal(child, SIGKILL);
+    pollfd wake{child.pidfd.get(), POLLIN, 0};
+    poll(&wake, 1, 100);
+  }
+}
+
+}  // namespace
+
+std::string ask_sibling(std::vector<std::string> arguments, double seconds) {
+  std::string name = arguments.at(0), prefix = name + ": ";
+  OutputFile output;
+  os::Command command;
+  arguments[0] = sibling(name);
+  command.arguments = std::move(arguments);
+  command.output_file = output.path();
+  os::Ending ending = wait_for(os::spawn(command), seconds);
+  std::string text = os::read_file(output.path());
+  if (ending.exit_code == static_cast<int>(ExitCode::done)) return text;
+  std::vector<std::string> lines = launcher::last_lines(text, 1);
+  std::string last = lines.empty() ? prefix + ending.describe() : lines.back();
+  bool usage = ending.exit_code == static_cast<int>(ExitCode::usage);
+  throw Error(usage ? ExitCode::usage : ExitCode::failed,
+              !lines.empty() && last.starts_with(prefix) ? last.substr(prefix.size()) : last);
+}
+
+}  // namespace ganymede::cli
