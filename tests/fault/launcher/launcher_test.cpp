@@ -151,7 +151,7 @@ TEST_F(LauncherFault, RestartByCommandIsNotChargedToTheBudget) {
   wait_until_all_run();
   for (int i = 0; i < 4; ++i) {
     int before = run_.pid_of("checkpoint", 0);
-    EXPECT_EQ(run_.ganymede({"ctl", run_.folder(), "restart", "checkpoint"}).exit_code, 0);
+    EXPECT_EQ(run_.ganymede({"ctl", run_.folder(), "restart", "checkpoint", "--rank", "0"}).exit_code, 0);
     wait_until([&] { return run_.pid_of("checkpoint", 0) != before; }, 10, "a new checkpoint service");
     wait_until_all_run();
   }
