@@ -33,7 +33,8 @@ TEST_P(Fp8Worlds, FollowTheCurveOfOneRank) {
 }
 
 // Four experts in two MoE layers: whole experts, one a rank, and (three ranks) cuts within the bucket elsewhere.
-INSTANTIATE_TEST_SUITE_P(Shapes, Fp8Worlds, testing::Values(Shape{2, 1}, Shape{3, 1}, Shape{2, 2}, Shape{4, 2}));
+INSTANTIATE_TEST_SUITE_P(Shapes, Fp8Worlds,
+                         testing::Values(Shape{2, 1}, Shape{3, 1}, Shape{2, 2}, Shape{4, 2}, Shape{6, 3}));
 
 TEST(Fp8Gather, AsManyRanksAsRowsGiveTheBitsOfOneRank) {
   config::Config config = fp8_world(1);
