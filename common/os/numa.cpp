@@ -12,10 +12,10 @@
 #include <exception>
 #include <mutex>
 #include <set>
-#include <thread>
 
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/base/threads.h"
 #include "common/os/machine.h"
 
 namespace ganymede::os {
@@ -64,9 +64,9 @@ class Toucher {
 
   void run() {
     std::size_t pieces = (bytes_ + piece - 1) / piece;
-    std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < std::min({pieces, std::max<std::size_t>(cores_.size(), 1), most_threads}); ++i)
-      threads.emplace_back([this] { work(); });
+    std::size_t count = std::min({pieces, std::max<std::size_t>(cores_.size(), 1), most_threads});
+    auto threads = start_threads(
+        static_cast<int>(count), [this](int) { work(); }, [this] { next_ = bytes_; });
     for (auto& thread : threads) thread.join();
     if (failure_) std::rethrow_exception(failure_);
   }

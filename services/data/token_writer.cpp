@@ -4,10 +4,10 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <thread>
 
 #include "common/base/error.h"
 #include "common/base/hash.h"
+#include "common/base/threads.h"
 #include "services/data/dataset_format.h"
 
 namespace ganymede::data {
@@ -32,9 +32,9 @@ std::vector<std::vector<std::uint32_t>> encode_all(const Tokenizer& tokenizer, c
   };
   // Bytes are copied faster than threads are started.
   unsigned cores = tokenizer.identity().kind == "bytes" ? 1 : std::thread::hardware_concurrency();
-  std::vector<std::thread> threads;
-  for (unsigned i = 1; i < std::min({cores, most_threads, static_cast<unsigned>(texts.size())}); ++i)
-    threads.emplace_back(work);
+  unsigned members = std::min({cores, most_threads, static_cast<unsigned>(texts.size())});
+  auto threads = start_threads(
+      std::max(static_cast<int>(members) - 1, 0), [&](int) { work(); }, [&] { next = texts.size(); });
   work();
   for (std::thread& thread : threads) thread.join();
   if (fault) std::rethrow_exception(fault);

@@ -1,5 +1,9 @@
 #include "services/optimizer/team.h"
 
+#include <algorithm>
+
+#include "common/base/threads.h"
+
 namespace ganymede::optimizer {
 namespace {
 
@@ -7,15 +11,19 @@ constexpr int spins = 2000;  // some ten microseconds: longer than the time betw
 
 }  // namespace
 
-Team::Team(int threads) {
-  for (int i = 1; i < threads; i++) members_.emplace_back([this, i] { member(i); });
-}
+Team::Team(int threads)
+    : members_(start_threads(
+          std::max(threads - 1, 0), [this](int i) { member(i + 1); }, [this] { end(); })) {}
 
 Team::~Team() {
+  end();
+  for (std::thread& thread : members_) thread.join();
+}
+
+void Team::end() {
   ending_.store(true);
   round_.fetch_add(1);
   round_.notify_all();
-  for (std::thread& thread : members_) thread.join();
 }
 
 void Team::run(const std::function<void(int)>& work) {

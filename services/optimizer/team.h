@@ -24,12 +24,13 @@ class Team {
 
  private:
   void member(int index);
+  void end();
 
-  std::vector<std::thread> members_;
   const std::function<void(int)>* work_ = nullptr;
   std::atomic<std::uint32_t> round_{0};
   std::atomic<int> busy_{0};
   std::atomic<bool> ending_{false};
+  std::vector<std::thread> members_;  // last: they use what is above
 };
 
 }  // namespace ganymede::optimizer

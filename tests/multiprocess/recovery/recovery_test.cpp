@@ -53,8 +53,11 @@ class CrashingLauncher {
   CrashingLauncher() {
     namespace fs = std::filesystem;
     fs::path build = GANYMEDE_BINARY_DIR, here = folder_.path();
-    for (const char* name : {"ganymede", "ganymede-keeper", "ganymede-checkpoint"})
+    fs::create_directory(here / "plugins");
+    for (const char* name : {"ganymede", "ganymede-keeper", "ganymede-checkpoint", "ganymede-data",
+                             "ganymede-optimizer", "plugins/adamw.so"}) {
       fs::copy_file(build / name, here / name);
+    }
     std::ofstream(here / "ganymede-launcher") << "#!/bin/bash\nreal=" << build / "ganymede-launcher"
                                               << "\n"
                                                  "[ -e ipc/crashed ] && exec \"$real\" \"$@\"\n"

@@ -9,6 +9,7 @@
 
 #include "common/base/deadline.h"
 #include "common/base/error.h"
+#include "common/base/threads.h"
 #include "common/os/futex.h"
 #include "common/plan/pool_meter.h"
 
@@ -62,6 +63,7 @@ struct ThreadExecutor::State {
   void run_operation(Run& current, int operation, LaneUse& use);
   void give_up(std::exception_ptr cause, const std::string& text);
   void stop_waits();
+  void end();
 
   ExecutorHooks hooks;
   std::mutex mutex;
@@ -154,16 +156,23 @@ void ThreadExecutor::State::stop_waits() {
   }
 }
 
+/// Lanes that are in no run leave their threads.
+void ThreadExecutor::State::end() {
+  {
+    std::lock_guard guard(mutex);
+    ending = true;
+  }
+  changed.notify_all();
+}
+
 ThreadExecutor::ThreadExecutor(ExecutorHooks hooks) : state_(std::make_unique<State>(std::move(hooks))) {
-  for (int i = 0; i < plan::lane_count; ++i) state_->threads.emplace_back([this, i] { state_->lane(i); });
+  State& state = *state_;
+  state.threads = start_threads(
+      plan::lane_count, [&state](int i) { state.lane(i); }, [&state] { state.end(); });
 }
 
 ThreadExecutor::~ThreadExecutor() {
-  {
-    std::lock_guard guard(state_->mutex);
-    state_->ending = true;
-  }
-  state_->changed.notify_all();
+  state_->end();
   for (std::thread& thread : state_->threads) thread.join();
 }
 
