@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "common/base/error.h"
 #include "common/os/files.h"
@@ -139,6 +140,14 @@ std::optional<Ending> poll_ending(const Child& child) {
   if (info.si_pid == 0) return std::nullopt;
   if (info.si_code == CLD_EXITED) return Ending{info.si_status, 0};
   return Ending{-1, info.si_status};
+}
+
+bool is_stopped(int pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string line;
+  std::getline(file, line);
+  auto end = line.rfind(") ");  // the name before it may hold anything
+  return end != std::string::npos && end + 2 < line.size() && (line[end + 2] == 'T' || line[end + 2] == 't');
 }
 
 std::string program_folder() {

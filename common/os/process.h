@@ -37,6 +37,9 @@ void send_signal(const Child& child, int signal);
 /// How it ended if it has (and reaps it), else nothing.
 std::optional<Ending> poll_ending(const Child& child);
 
+/// Whether a process stands still by SIGSTOP, by job control or in a debugger. False for one that is not there.
+bool is_stopped(int pid);
+
 /// Folder of this program's file, where its siblings lie.
 std::string program_folder();
 

@@ -23,6 +23,21 @@ const char* name(Lane lane) { return lane_names.at(static_cast<std::size_t>(lane
 
 const char* name(OperationKind kind) { return operation_names.at(static_cast<std::size_t>(kind)); }
 
+bool meets_others(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::gather:
+    case OperationKind::regather:
+    case OperationKind::dispatch:
+    case OperationKind::combine:
+    case OperationKind::reduce:
+    case OperationKind::replica_reduce:
+    case OperationKind::vote:
+      return true;
+    default:
+      return false;
+  }
+}
+
 const char* name(Part part) {
   constexpr std::array<const char*, 3> names = {"", "attention", "experts"};
   return names.at(static_cast<std::size_t>(part));

@@ -40,6 +40,8 @@ enum class OperationKind : std::uint8_t {
 };
 constexpr std::size_t operation_kinds = static_cast<std::size_t>(OperationKind::wait_update) + 1;
 const char* name(OperationKind kind);
+/// Whether it ends only when other ranks take part.
+bool meets_others(OperationKind kind);
 
 enum class BufferKind : std::uint8_t {
   parameters,

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "common/base/text.h"
 #include "common/config/config.h"
+#include "common/plan/plan.h"
 #include "common/service/run_directory.h"
 #include "launcher/supervisor/last_metrics.h"
 
@@ -59,9 +61,30 @@ std::string missing_text(const fbs::Status& status) {
 /// Whether a worker's operation is one that ends only when other ranks take part.
 bool communicates(const fbs::ServiceStatus& worker) {
   std::string operation = worker.operation()->str();
-  for (const char* start : {"gather", "reduce", "vote", "decide"})
-    if (operation.starts_with(start)) return true;
+  std::string kind = operation.substr(0, operation.find_first_of(" ,"));
+  for (std::size_t i = 0; i < plan::operation_kinds; ++i) {
+    auto one = static_cast<plan::OperationKind>(i);
+    if (kind == plan::name(one)) return plan::meets_others(one);
+  }
   return false;
+}
+
+/// The first service that somebody stopped, with its rank; null when there is none.
+std::pair<const fbs::ServiceStatus*, int> stopped_service(const fbs::Status& status) {
+  for (const auto* cell : *status.cells())
+    for (const auto* service : *cell->services())
+      if (service->state()->str() == "stopped") return {service, cell->rank()};
+  return {nullptr, -1};
+}
+
+/// "\neveryone waits for …"; nothing when that cannot be told.
+std::string awaited_text(const fbs::Status& status) {
+  if (auto [service, rank] = stopped_service(status); service != nullptr) {
+    return fmt::format("\neveryone waits for {} of rank {}, which is stopped: kill -CONT {}",
+                       name_of(service->service()), rank, service->pid());
+  }
+  int rank = awaited_rank(status);
+  return rank < 0 ? "" : fmt::format("\neveryone waits for rank {}", rank);
 }
 
 struct IdleRun {
@@ -129,6 +152,7 @@ std::string status_text(const fbs::Status& status) {
 }
 
 int awaited_rank(const fbs::Status& status) {
+  if (int rank = stopped_service(status).second; rank >= 0) return rank;
   int awaited = -1, waiting = 0;
   for (const auto* cell : *status.cells()) {
     for (const auto* service : *cell->services()) {
@@ -152,9 +176,7 @@ std::string where_text(const fbs::Status& status) {
     for (const auto* service : *cell->services())
       text += fmt::format("\nrank {:<4}  {:<10}  {:<10}  {} for {}", cell->rank(), name_of(service->service()),
                           service->state()->str(), service->operation()->str(), human_seconds(service->age_seconds()));
-  text += missing_text(status);
-  if (int rank = awaited_rank(status); rank >= 0) text += fmt::format("\neveryone waits for rank {}", rank);
-  return text;
+  return text + missing_text(status) + awaited_text(status);
 }
 
 std::string where_json(const fbs::Status& status) {

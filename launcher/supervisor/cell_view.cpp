@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "common/os/process.h"
 #include "common/plan/plan.h"
 
 namespace ganymede::launcher {
@@ -22,6 +23,7 @@ const char* state_of(const ServiceProcess& process) {
     case ServicePhase::running:
       break;
   }
+  if (os::is_stopped(process.pid())) return "stopped";  // by SIGSTOP or a debugger; it sends no word either
   return process.waits ? "waiting" : "running";
 }
 

@@ -59,6 +59,8 @@ std::optional<LastMetrics> read_last_metrics(const std::string& path) {
 std::string set_aside_older_metrics(const std::string& path, const MetricsOrigin& origin) {
   bool goes_on = origin.load_step > 0 && !origin.load_from_other;
   if (goes_on || origin.decided > origin.load_step) return "";  // a launcher before this one began with an empty file
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return "";  // what cannot be written to is refused when it is
   std::ifstream file(path, std::ios::binary);
   auto lines = std::count(std::istreambuf_iterator<char>(file), {}, '\n');
   if (lines == 0) return "";

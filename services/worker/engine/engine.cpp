@@ -11,6 +11,7 @@
 #include "common/plan/pool.h"
 #include "common/plan/timeline.h"
 #include "services/worker/engine/compute_operations.h"
+#include "services/worker/engine/current_operations.h"
 #include "services/worker/engine/exchange_operations.h"
 #include "services/worker/engine/pool.h"
 #include "services/worker/engine/protocol_operations.h"
@@ -74,6 +75,10 @@ struct Engine::State {
         validate_plan(plan::build(config, placement, plan::PlanKind::validate)),
         pool(pool_of(context)),
         surroundings(context, config.launch.collective_timeout_seconds),
+        current([this](const plan::Operation& o) {
+          surroundings.context().at(static_cast<std::uint64_t>(o.kind), static_cast<std::uint64_t>(o.bucket),
+                                    describe(o).c_str());
+        }),
         rotary(spec, config.data.seq_len, config.rope_cache == config::RopeCache::per_layer),
         exchange(make_exchange(communicators.exchange(), surroundings)),
         bench{config,        placement,   spec,   map_cell(context), surroundings,
@@ -85,10 +90,8 @@ struct Engine::State {
   ExecutorHooks hooks(Communicators& communicators) {
     ExecutorHooks made;
     made.lane_started = [](plan::Lane) { at::init_num_threads(); };
-    made.operation_started = [this](const plan::Operation& o) {
-      surroundings.context().at(static_cast<std::uint64_t>(o.kind), static_cast<std::uint64_t>(o.bucket),
-                                describe(o).c_str());
-    };
+    made.operation_started = [this](const plan::Operation& o) { current.started(o); };
+    made.operation_ended = [this](const plan::Operation& o) { current.ended(o); };
     made.take_outside_wait = &Surroundings::take_own_wait;
     made.stop = [this, &communicators] {
       surroundings.interrupt();
@@ -128,6 +131,7 @@ struct Engine::State {
   plan::StepPlan train_plan, validate_plan;
   Pool pool;
   Surroundings surroundings;
+  CurrentOperations current;
   model::RotaryTables rotary;
   std::unique_ptr<model::ExpertExchange> exchange;
   Workbench bench;

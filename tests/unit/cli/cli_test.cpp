@@ -108,13 +108,13 @@ TEST(OpenFiles, TooFewAreRefusedBeforeTheRunBegins) {
 
 /// A status with one worker operation a rank.
 msg::Message status_of(const std::vector<std::string>& operations, std::uint64_t step = 7, double loss = 2.5,
-                       const std::vector<int>& missing = {}) {
+                       const std::vector<int>& missing = {}, const char* state_of_last = "running") {
   return msg::Message::build(1, 1, [&](flatbuffers::FlatBufferBuilder& builder) {
     std::vector<flatbuffers::Offset<fbs::CellStatus>> cells;
     for (std::size_t rank = 0; rank < operations.size(); ++rank) {
-      std::vector<flatbuffers::Offset<fbs::ServiceStatus>> services = {
-          fbs::CreateServiceStatusDirect(builder, fbs::ServiceKind::worker, 100 + static_cast<int>(rank), "running", 2,
-                                         "", operations[rank].c_str(), 0.5)};
+      std::vector<flatbuffers::Offset<fbs::ServiceStatus>> services = {fbs::CreateServiceStatusDirect(
+          builder, fbs::ServiceKind::worker, 100 + static_cast<int>(rank),
+          rank + 1 == operations.size() ? state_of_last : "running", 2, "", operations[rank].c_str(), 0.5)};
       cells.push_back(fbs::CreateCellStatusDirect(builder, static_cast<int>(rank), 0, &services));
     }
     std::vector<flatbuffers::Offset<fbs::LauncherStatus>> launchers = {fbs::CreateLauncherStatus(builder, 0, 11, 10)};
@@ -166,6 +166,15 @@ TEST(StatusView, FindsTheRankThatEveryoneWaitsFor) {
   EXPECT_EQ(awaited({"gather embed", "gather embed"}), -1);
   EXPECT_EQ(awaited({"forward", "backward", "gather head"}), -1);
   EXPECT_EQ(awaited({"forward"}), -1);
+  EXPECT_EQ(awaited({"combine layer.2.experts", "wait_update embed", "regather layer.1.dense, gradients"}), 1);
+}
+
+TEST(StatusView, NamesAServiceThatIsStoppedWhateverItDidLast) {
+  auto message = status_of({"backward layer.1.dense", "reduce layer.1.dense"}, 7, 2.5, {}, "stopped");
+  const auto& status = *message.as<fbs::Status>();
+  EXPECT_EQ(awaited_rank(status), 1);
+  EXPECT_TRUE(where_text(status).ends_with("\neveryone waits for worker of rank 1, which is stopped: kill -CONT 101"))
+      << where_text(status);
 }
 
 /// Works in a run directory that nobody runs.

@@ -130,5 +130,18 @@ TEST_F(Process, ChildDiesWithItsParent) {
 
 TEST_F(Process, ProgramFolderHoldsThisProgram) { EXPECT_TRUE(std::filesystem::exists(program_folder() + "/unit_os")); }
 
+TEST_F(Process, ThatWasStoppedCanBeTold) {
+  Child child = spawn(shell("exec sleep 60"));
+  EXPECT_FALSE(is_stopped(child.pid));
+  send_signal(child, SIGSTOP);
+  Deadline soon = Deadline::after_seconds(10);
+  while (!is_stopped(child.pid) && !soon.passed()) std::this_thread::yield();
+  EXPECT_TRUE(is_stopped(child.pid));
+  send_signal(child, SIGKILL);
+  wait_for(child);
+  EXPECT_FALSE(is_stopped(child.pid));
+  EXPECT_FALSE(is_stopped(0));
+}
+
 }  // namespace
 }  // namespace ganymede::os

@@ -1,11 +1,13 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "common/base/error.h"
 #include "common/msg/message.h"
 #include "common/os/files.h"
 #include "launcher/supervisor/last_metrics.h"
@@ -222,6 +224,14 @@ TEST_F(StepLogTest, RunThatBeginsAnewHasNoLinesOfAnEarlierAttempt) {
   EXPECT_EQ(set_aside_older_metrics(path_, {.load_step = 30, .decided = 31, .load_from_other = true}), "")
       << "another launcher has begun";
   EXPECT_EQ(read_last_metrics(path_)->step, 2u);
+}
+
+TEST_F(StepLogTest, APipeInItsPlaceHoldsUpNobodyAndIsRefused) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_EQ(set_aside_older_metrics(path_, {}), "");
+  EXPECT_FALSE(read_last_metrics(path_));
+  Terminal terminal(STDOUT_FILENO, false);
+  EXPECT_THROW(StepLog(path_, 0, 50, terminal), Error);
 }
 
 TEST_F(StepLogTest, LastMetricsSkipsATornLine) {

@@ -120,6 +120,7 @@ void ThreadExecutor::State::run_operation(Run& current, int index, LaneUse& use)
   if (const OperationFunction& function = current.table[operation.kind]) {
     if (hooks.operation_started) hooks.operation_started(operation);
     function(operation, index);
+    if (hooks.operation_ended) hooks.operation_ended(operation);
   }
   plan::OutsideWait waited = hooks.take_outside_wait ? hooks.take_outside_wait() : plan::OutsideWait{};
   double outside = waited.words_ms + waited.collectives_ms;

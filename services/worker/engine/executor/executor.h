@@ -23,6 +23,7 @@ using plan::OperationTable;
 struct ExecutorHooks {
   std::function<void(plan::Lane)> lane_started{};                   // once in each lane's thread
   std::function<void(const plan::Operation&)> operation_started{};  // in the lane's thread; must be thread-safe
+  std::function<void(const plan::Operation&)> operation_ended{};    // the same, unless the operation threw
   /// What the operation which just ended in this thread waited for the world outside: taken from its busy time and
   /// added to the lane's waits.
   std::function<plan::OutsideWait()> take_outside_wait{};
