@@ -12,6 +12,7 @@
 #include "services/worker/engine/job/membership.h"
 #include "services/worker/engine/job/peak.h"
 #include "services/worker/engine/job/step_reporter.h"
+#include "services/worker/engine/job/validation_due.h"
 #include "services/worker/engine/process_settings.h"
 
 namespace ganymede::worker {
@@ -44,7 +45,6 @@ class Driver {
                   std::size_t may_wait);
   double patience() const;
   bool is_last(std::uint64_t step) const;
-  bool validation_due(std::uint64_t step) const;
   std::uint64_t tokens_of_a_step() const {
     return static_cast<std::uint64_t>(config_.data.rows_per_step) * static_cast<std::uint64_t>(config_.data.seq_len);
   }
@@ -144,7 +144,7 @@ void Driver::after_step(Engine& engine, Communicators& communicators, std::uint6
   StepNews news;
   news.generation = generation;
   news.traffic = since(communicators.traffic(), traffic_);
-  if (validation_due(step)) news.validation_loss = engine.validate(step);
+  if (validation_due(config_, step)) news.validation_loss = engine.validate(step);
   traffic_ = communicators.traffic();
   if (!reporter_) return;
   news.arena_moved = 2 * static_cast<std::uint64_t>(result.arena_bytes);
@@ -159,11 +159,6 @@ void Driver::after_step(Engine& engine, Communicators& communicators, std::uint6
 bool Driver::is_last(std::uint64_t step) const {
   const step_protocol::DecisionRecord& record = block_.record_of(step);
   return step >= static_cast<std::uint64_t>(config_.run.steps) || (record.step == step && record.stop_after != 0);
-}
-
-bool Driver::validation_due(std::uint64_t step) const {
-  auto every = static_cast<std::uint64_t>(config_.validation.every_steps);
-  return every > 0 && (step % every == 0 || is_last(step));
 }
 
 }  // namespace
