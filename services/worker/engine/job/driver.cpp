@@ -41,7 +41,7 @@ class Driver {
   /// The work of one generation; returns when the run is complete.
   void attempt(std::uint64_t generation, AttemptEnd& end);
   void steps(Engine& engine, Communicators& communicators, std::uint64_t generation, std::uint64_t first);
-  void after_step(Engine& engine, Communicators& communicators, std::uint64_t generation, StepResult result,
+  void after_step(Engine& engine, Communicators& communicators, std::uint64_t generation, const StepResult& result,
                   std::size_t may_wait);
   double patience() const;
   bool is_last(std::uint64_t step) const;
@@ -131,15 +131,15 @@ void Driver::steps(Engine& engine, Communicators& communicators, std::uint64_t g
     StepResult known;
     known.record = block_.record_of(first - 1);
     known.tokens = tokens_of_a_step();
-    after_step(engine, communicators, generation, std::move(known), 0);
+    after_step(engine, communicators, generation, known, 0);
   }
   for (std::uint64_t step = first; !is_last(step - 1); ++step) {
     after_step(engine, communicators, generation, engine.train(step), 1);
   }
 }
 
-void Driver::after_step(Engine& engine, Communicators& communicators, std::uint64_t generation, StepResult result,
-                        std::size_t may_wait) {
+void Driver::after_step(Engine& engine, Communicators& communicators, std::uint64_t generation,
+                        const StepResult& result, std::size_t may_wait) {
   std::uint64_t step = result.record.step;
   StepNews news;
   news.generation = generation;
@@ -150,7 +150,7 @@ void Driver::after_step(Engine& engine, Communicators& communicators, std::uint6
   news.arena_moved = 2 * static_cast<std::uint64_t>(result.arena_bytes);
   news.flops = flops_ * static_cast<double>(result.tokens);
   news.peak_flops = peak_flops_;
-  news.result = std::move(result);
+  news.result = result;
   // The next step's record overwrites that of the step before this one: its report must be taken, or its record read.
   context_.at(in_words, 0, "handing reports to the launcher");
   reporter_->send(std::move(news), may_wait, config_.launch.collective_timeout_seconds / 2);
