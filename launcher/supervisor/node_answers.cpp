@@ -44,7 +44,7 @@ Message receipt(NodeSupervisor& supervisor, const Message& request) {
 void admit(Supervisor& supervisor, const WelcomeParts& parts, const fbs::NodeHello& hello) {
   // First: with another number of nodes the configuration differs as well, and that would hide the cause.
   supervisor.nodes().check_count(hello.node(), hello.nodes());
-  if (std::string difference = first_difference(hello.configuration()->str(), parts.own_configuration);
+  if (std::string difference = first_difference(parts.own_configuration, hello.node(), hello.configuration()->str());
       !difference.empty())
     fail_usage("Node {} has another configuration than node 0: {}. Give all nodes the same recipe and settings.",
                hello.node(), difference);
@@ -129,8 +129,8 @@ Message answer_node(Supervisor& supervisor, const WelcomeParts& parts, const std
   return answer(supervisor, identity, request);
 }
 
-std::string first_difference(const std::string& there, const std::string& here) {
-  std::istringstream left(there), right(here);
+std::string first_difference(const std::string& of_node_0, int node, const std::string& of_node) {
+  std::istringstream left(of_node_0), right(of_node);
   std::string section, one, other;
   while (true) {
     bool more_left = static_cast<bool>(std::getline(left, one)),
@@ -138,7 +138,8 @@ std::string first_difference(const std::string& there, const std::string& here) 
     if (!more_left && !more_right) return "";
     if (!more_left || !more_right) return "one has more keys: are the programs of one build?";
     if (one.starts_with('[')) section = one + " ";
-    if (one != other) return fmt::format("{}{} there, {} here", section, setting_of(one), setting_of(other));
+    if (one != other)
+      return fmt::format("{}{} on node 0, {} on node {}", section, setting_of(one), setting_of(other), node);
   }
 }
 

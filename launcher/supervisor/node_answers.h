@@ -30,7 +30,8 @@ struct WelcomeParts {
 msg::Message answer_node(Supervisor& supervisor, const WelcomeParts& parts, const std::string& identity,
                          const msg::Message& request);
 
-/// The first line that differs, with its section: "[run] steps = 50 there, steps = 60 here"; empty when none does.
-std::string first_difference(const std::string& there, const std::string& here);
+/// The first line that differs from that of node 0, with its section: "[run] steps = 50 on node 0, steps = 60 on node
+/// 1"; empty when none does. Both nodes show it.
+std::string first_difference(const std::string& of_node_0, int node, const std::string& of_node);
 
 }  // namespace ganymede::launcher

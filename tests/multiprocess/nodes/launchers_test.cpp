@@ -151,7 +151,7 @@ TEST_F(Launchers, ANodeThatCannotTakePartIsToldWhyInOneLine) {
   run_.nodes_option = run_.addresses() + ",127.0.0.3";
   refused({"--set", "parallel.ranks=6"}, "--nodes has to be the same on all");
   run_.nodes_option.clear();
-  refused({"--set", "optimizer.lr=1e-2"}, "[optimizer] lr = 0.01 there, lr = 0.003 here");
+  refused({"--set", "optimizer.lr=1e-2"}, "[optimizer] lr = 0.003 on node 0, lr = 0.01 on node 1");
   std::string other_key = dataset_.path() + "/key";
   std::ofstream(other_key) << msg::make_key_pair().public_key << "\n";
   refused({"--key", other_key}, "does not take our key");
