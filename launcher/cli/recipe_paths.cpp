@@ -52,4 +52,12 @@ void check_run_folder(const std::string& run) {
     fail_usage("Run directory '{}' (--run) has control characters in its path: give it a name without them.", shown);
 }
 
+void check_dataset_named(const config::Config& config, const std::string& recipe) {
+  if (!config.data.path.empty()) return;
+  fail_usage(
+      "{}: key 'data.path' is empty: name the folder of a packed dataset, or the one that data.sources are packed "
+      "into.",
+      recipe);
+}
+
 }  // namespace ganymede::cli

@@ -84,6 +84,7 @@ void refuse_empty(const CLI::App& command) {
 void train(TrainOptions options) {
   if (options.steps > 0) limit_steps(options);
   config::Config config = config::load(options.recipe, options.settings);
+  check_dataset_named(config, options.recipe);
   auto nodes = 1 + static_cast<int>(std::count(options.nodes.begin(), options.nodes.end(), ','));
   require_open_files(raise_open_files(), (config.parallel.ranks + nodes - 1) / nodes);
   for (const std::string& setting : absolute_paths(config, fs::current_path().string()))

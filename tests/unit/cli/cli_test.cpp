@@ -75,6 +75,31 @@ TEST(RecipePaths, RunWithControlCharactersIsRefusedAndShownEscaped) {
   }
 }
 
+TEST(RecipePaths, RecipeThatNamesNoDatasetIsRefused) {
+  config::Config config;
+  try {
+    check_dataset_named(config, "r.toml");
+    FAIL() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_EQ(std::string(error.what()).find("r.toml: key 'data.path' is empty"), 0u) << error.what();
+  }
+  config.data.path = "d";
+  EXPECT_NO_THROW(check_dataset_named(config, "r.toml"));
+}
+
+TEST(Train, AnEmptyDataPathLeavesNoRunDirectory) {
+  test::TemporaryFolder folder;
+  std::string recipe = folder.path() + "/r.toml", run = folder.path() + "/run";
+  std::ofstream(recipe) << "";
+  CLI::App app;
+  add_train(app);
+  std::vector<std::string> words = {"data.path=", "--set", run,
+                                    "--run",      recipe,  "train"};  // CLI11 takes the last one first
+  EXPECT_THROW(app.parse(words), Error);
+  EXPECT_FALSE(std::filesystem::exists(run));
+}
+
 TEST(Train, EmptyWordIsNotTheSameAsNone) {
   for (const char* name : {"--from", "--run", "--key", "--nodes", "RECIPE"}) {
     CLI::App app;
