@@ -137,6 +137,15 @@ void check_steps(const Config& c, const Origin& origin) {
 /// Parameters are computed with as they are gathered; only fp8 is decoded, into either compute type.
 void check_formats(const Config& c, const Origin& origin) {
   bool bf16 = c.compute.dtype == Dtype::bf16;
+  ParameterWire other = bf16 ? ParameterWire::fp32 : ParameterWire::bf16;
+  if (c.wire.dense_gather == other && c.wire.expert_gather == other) {
+    const char *computed = bf16 ? "bf16" : "fp32", *gathered = bf16 ? "fp32" : "bf16";
+    fail_usage(
+        "{}: key 'compute.dtype' is \"{}\", but wire.dense_gather and wire.expert_gather are \"{}\": set both to "
+        "\"{}\" "
+        "as well (or wire.expert_gather to \"fp8\").",
+        origin("compute.dtype"), computed, gathered, computed);
+  }
   auto check = [&](const std::string& key, ParameterWire wire, const char* or_else) {
     if (wire == ParameterWire::fp8 || (wire == ParameterWire::bf16) == bf16) return;
     const char *computed = bf16 ? "bf16" : "fp32", *gathered = bf16 ? "fp32" : "bf16";

@@ -83,7 +83,10 @@ TEST_F(CrossCheck, WorldsThatDoNotComeOutEvenAreNamed) {
 TEST_F(CrossCheck, FormatsAndTokenizersThatDoNotFitAreNamed) {
   const Case cases[] = {
       {"compute.dtype = \"bf16\"",
-       "recipe.toml: key 'wire.dense_gather' is \"fp32\", but compute.dtype is \"bf16\"; they have to be the same."},
+       "recipe.toml:1: key 'compute.dtype' is \"bf16\", but wire.dense_gather and wire.expert_gather are \"fp32\": set "
+       "both to \"bf16\" as well (or wire.expert_gather to \"fp8\")."},
+      {"wire.dense_gather = \"bf16\"",
+       "recipe.toml:1: key 'wire.dense_gather' is \"bf16\", but compute.dtype is \"fp32\"; they have to be the same."},
       {"compute.dtype = \"bf16\"\nwire.dense_gather = \"bf16\"",
        "recipe.toml: key 'wire.expert_gather' is \"fp32\", but compute.dtype is \"bf16\"; they have to be the same, or "
        "this one \"fp8\"."},
