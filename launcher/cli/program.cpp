@@ -8,6 +8,7 @@
 #include "common/base/command_line.h"
 #include "common/base/error.h"
 #include "common/base/run_command.h"
+#include "common/os/fd.h"
 #include "launcher/cli/config.h"
 #include "launcher/cli/ctl.h"
 #include "launcher/cli/doctor.h"
@@ -65,6 +66,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int program(int argc, char** argv) {
+  os::open_standard_descriptors();
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // as for the keeper
   return run_command("", [&] { return run(argc, argv); });
