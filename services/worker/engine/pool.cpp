@@ -19,8 +19,8 @@ Pool::Pool(std::int64_t bytes) : bytes_(bytes) {
         "offload.fraction",
         bytes, std::strerror(errno));
   }
-  auto address = reinterpret_cast<std::uintptr_t>(mapping_);
-  data_ = reinterpret_cast<std::byte*>((address + huge - 1) / huge * huge);
+  data_ = static_cast<std::byte*>(mapping_);
+  data_ += (huge - reinterpret_cast<std::uintptr_t>(data_) % huge) % huge;
   ::madvise(mapping_, mapped_, MADV_HUGEPAGE);  // only a hint: without huge pages it is slower, not wrong
 }
 

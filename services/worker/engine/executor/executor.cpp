@@ -139,7 +139,7 @@ void ThreadExecutor::State::give_up(std::exception_ptr cause, const std::string&
   {
     std::lock_guard guard(mutex);
     if (stopped) return;
-    fault = cause;
+    fault = std::move(cause);
     why = text;
     stopped = true;
     stop_waits();
