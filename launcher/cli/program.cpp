@@ -8,7 +8,7 @@
 #include "common/base/command_line.h"
 #include "common/base/error.h"
 #include "common/base/run_command.h"
-#include "common/os/fd.h"
+#include "common/os/standard_descriptors.h"
 #include "launcher/cli/config.h"
 #include "launcher/cli/ctl.h"
 #include "launcher/cli/doctor.h"

@@ -1,4 +1,4 @@
-#include "common/os/fd.h"
+#include "common/os/standard_descriptors.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
