@@ -98,6 +98,9 @@ coordinator::NodeWishes Supervisor::wishes(int node, double now) const {
 
 void Supervisor::restart(const ServiceId& id) {
   if (phase_ != Phase::working) fail("The run is ending; no service is started again.");
+  if (int ranks = parts_.config.parallel.ranks; id.rank < 0 || id.rank >= ranks)
+    fail_usage("There is no {}: {}.", id.text(),
+               ranks == 1 ? "the only rank is 0" : fmt::format("ranks are 0 to {}", ranks - 1));
   if (nodes_.node_of(id.rank) == 0) return crew_.restart(id);
   std::erase_if(restarts_, [&](const auto& one) { return one.order.kind == id.kind && one.order.rank == id.rank; });
   restarts_.push_back({{id.kind, id.rank, order_number()}, now_seconds()});

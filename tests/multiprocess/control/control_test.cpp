@@ -81,6 +81,12 @@ TEST_F(Control, OrderedCheckpointIsWritten) {
   EXPECT_FALSE(nlohmann::json::parse(listed.output).empty());
 }
 
+TEST_F(Control, ServiceOfARankThatIsNotThereIsAUsageError) {
+  auto answer = ctl({"restart", "worker", "--rank", "2"});
+  EXPECT_EQ(answer.exit_code, 2);
+  EXPECT_NE(answer.output.find("There is no worker of rank 2: ranks are 0 to 1."), std::string::npos) << answer.output;
+}
+
 TEST_F(Control, RestartedServiceComesBackAndTrainingGoesOn) {
   int before = run_.pid_of("worker", 1);
   ASSERT_EQ(ctl({"restart", "worker", "--rank", "1"}).exit_code, 0);
