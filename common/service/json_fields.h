@@ -14,6 +14,7 @@ class JsonFields {
   /// `way_out` ends each Error: what a person can do. Throws Error when the text is not a JSON object.
   JsonFields(std::string file, const std::string& text, std::string way_out);
 
+  bool has(const char* key) const { return object_.contains(key); }
   std::uint64_t number(const char* key) const;
   int small_number(const char* key) const;  // 0 to 2^31 - 1
   double real(const char* key) const;       // null reads as NaN

@@ -17,6 +17,7 @@ constexpr int most_looks = 20;  // at a folder where manifests vanish while they
 
 constexpr std::uint64_t most_step = 1'000'000'000'000;
 constexpr int most_ranks = 65536;
+constexpr std::uint64_t latest_time = 253'402'300'799;  // the end of the year 9999
 constexpr std::size_t longest_name = 256;
 
 /// The step in the name of a manifest; nothing for another file.
@@ -54,6 +55,7 @@ std::vector<ManifestFile> manifest_files(const std::string& folder) {
 void check_bounds(const Manifest& manifest, const JsonFields& fields) {
   if (manifest.step == 0 || manifest.step > most_step) fields.wrong(fmt::format("its step is {}", manifest.step));
   if (manifest.world > most_ranks) fields.wrong(fmt::format("it is of {} ranks", manifest.world));
+  if (manifest.written > latest_time) fields.wrong(fmt::format("\"written\" is {}, too large", manifest.written));
   const std::string& name = manifest.optimizer;
   bool printable = std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   if (name.empty() || name.size() > longest_name || !printable) fields.wrong("\"optimizer\" is no name");
@@ -75,6 +77,7 @@ Manifest read_manifest(const std::string& file) {
   manifest.config = fields.text("config");
   manifest.tokenizer = fields.text("tokenizer");
   manifest.dataset = fields.text("dataset");
+  if (fields.has("written")) manifest.written = fields.number("written");
   for (const JsonFields& part : fields.objects("parts")) manifest.parts.push_back(read_part(part));
   check_bounds(manifest, fields);
   std::string named = std::filesystem::path(file).filename().string();
@@ -115,6 +118,7 @@ void write_manifest(const std::string& folder, const Manifest& manifest) {
                            {"config", manifest.config},
                            {"tokenizer", manifest.tokenizer},
                            {"dataset", manifest.dataset},
+                           {"written", manifest.written},
                            {"parts", parts}};
   std::string file = fmt::format("{}/{}", folder, manifest_name(manifest.step));
   os::write_file_atomically(file, json_text(object, file));

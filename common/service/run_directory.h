@@ -45,7 +45,8 @@ struct Manifest {
   std::string optimizer, model_hash, config;  // config: the effective configuration, for eval and generate
   std::string tokenizer;                      // kind and hash, for generate
   std::vector<Part> parts;
-  std::string dataset = {};  // hash of the dataset's content
+  std::string dataset = {};   // hash of the dataset's content
+  std::uint64_t written = 0;  // seconds since 1970, when the checkpoint was complete; 0: not known
   std::uint64_t bytes() const;
 };
 std::string manifest_name(std::uint64_t step);

@@ -65,7 +65,8 @@ std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder) {
     const std::set<int>& there = parts[manifest.step];
     bool complete = std::all_of(manifest.parts.begin(), manifest.parts.end(),
                                 [&](const service::Manifest::Part& part) { return there.contains(part.rank); });
-    std::time_t written = time_of(fmt::format("{}/{}", checkpoints, service::manifest_name(manifest.step)));
+    auto written = static_cast<std::time_t>(manifest.written);
+    if (written == 0) written = time_of(fmt::format("{}/{}", checkpoints, service::manifest_name(manifest.step)));
     listed.push_back({manifest.step, manifest.bytes(), complete, manifest.loss, "", written});
     parts.erase(manifest.step);
   }

@@ -12,7 +12,7 @@ struct ListedCheckpoint {
   bool complete = false;    // a manifest names it and every part of it is there
   double loss = 0;          // NaN: not known
   std::string damaged;      // why its manifest cannot be used; empty: it can, or there is none yet
-  std::time_t written = 0;  // when its manifest was, which is the last of it; 0: there is none
+  std::time_t written = 0;  // as its manifest says, else the time of that file; 0: there is none
 };
 
 /// All checkpoints of a run directory or checkpoint folder, by step; also newer ones that are not complete yet.

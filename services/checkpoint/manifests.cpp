@@ -1,6 +1,7 @@
 #include "services/checkpoint/manifests.h"
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <set>
 
@@ -46,6 +47,7 @@ service::Manifest make_manifest(const config::Config& config, const placement::P
   manifest.config = config::effective(config);
   manifest.tokenizer = tokenizer_name(config);
   manifest.dataset = dataset;
+  manifest.written = static_cast<std::uint64_t>(std::time(nullptr));
   for (std::size_t rank = 0; rank < world; ++rank) {
     manifest.parts.push_back({static_cast<int>(rank), receipt.bytes[rank], receipt.hashes[rank]});
   }

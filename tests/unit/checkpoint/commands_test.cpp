@@ -62,12 +62,15 @@ TEST(Commands, ListTellsWhereTheCheckpointsLieAndWhenEachWasWritten) {
   TestWorld world(test_config(1, 1), checkpoints);
   world.checkpoint(7);
   world.checkpoint(12);
-  const std::string manifests[] = {checkpoints + "/" + service::manifest_name(7),
-                                   checkpoints + "/" + service::manifest_name(12)};
+  EXPECT_GT(run({"list", folder.path(), "--json"}).json()[0]["written"], "2024");
   constexpr std::time_t first = 1'700'000'000;
-  for (int i : {0, 1}) {
-    const utimbuf times{first, first + 3600 * i};
-    ASSERT_EQ(utime(manifests[i].c_str(), &times), 0);
+  std::vector<service::Manifest> manifests = service::read_manifests(checkpoints);
+  manifests[0].written = 0;  // of a version that wrote no time: that of the file
+  manifests[1].written = first + 3600;
+  for (const service::Manifest& manifest : manifests) {
+    service::write_manifest(checkpoints, manifest);
+    const utimbuf times{first, first};
+    ASSERT_EQ(utime((checkpoints + "/" + service::manifest_name(manifest.step)).c_str(), &times), 0);
   }
   std::string text = run({"list", folder.path()}).out;
   EXPECT_EQ(text.find(checkpoints + "\n"), 0u) << text;

@@ -168,6 +168,8 @@ TEST_F(RunDirectory, AManifestBeyondItsBoundsIsDamaged) {
   EXPECT_THAT(reason([](Manifest& m) { m.step = 1'000'000'000'001; }), HasSubstr("its step is 1000000000001"));
   EXPECT_THAT(reason([](Manifest& m) { m.step = 0; }), HasSubstr("its step is 0"));
   EXPECT_THAT(reason([](Manifest& m) { m.world = 65537; }), HasSubstr("65537 ranks"));
+  EXPECT_THAT(reason([](Manifest& m) { m.written = ~std::uint64_t{0}; }),
+              HasSubstr("\"written\" is 18446744073709551615"));
   EXPECT_THAT(reason([](Manifest& m) { m.optimizer = ""; }), HasSubstr("\"optimizer\" is no name"));
   EXPECT_THAT(reason([](Manifest& m) { m.optimizer = "ad\nam"; }), HasSubstr("\"optimizer\" is no name"));
   EXPECT_THAT(reason([](Manifest& m) { m.optimizer = std::string(257, 'a'); }), HasSubstr("is no name"));
