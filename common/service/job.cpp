@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include "common/base/error.h"
 #include "common/os/files.h"
 #include "common/service/json_fields.h"
@@ -8,8 +10,14 @@ namespace ganymede::service {
 namespace {
 
 std::string job_text() {
+  std::error_code ignored;
+  auto kind = std::filesystem::symlink_status(job_file, ignored).type();
+  std::string file = std::filesystem::absolute(job_file, ignored).string();
+  if (kind == std::filesystem::file_type::not_found) {
+    fail("{} was removed while the run goes on: start the run again.", file);
+  }
   try {
-    return os::read_file(job_file);
+    return os::read_file(file);
   } catch (const Error& error) {
     fail("The facts about the job are not there for its services: {} Move it away and start the run again.",
          error.what());
