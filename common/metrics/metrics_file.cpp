@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -123,8 +124,14 @@ void MetricsFile::append(const Record& record) {
     } else if (errno != EINTR) {
       int error = errno;
       bool cut = ::ftruncate(fd_.get(), before) == 0;
-      fail("Metrics file {} cannot be written: {}.{}", path_, std::strerror(error),
-           cut ? "" : " Its last line is torn; the next start cuts it off.");
+      std::error_code unknown;
+      bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
+      fail(
+          "Metrics file {} cannot be written: {}.{} {} and give the same command again: it goes on from the last "
+          "checkpoint.",
+          std::filesystem::absolute(path_, unknown).string(), std::strerror(error),
+          cut ? "" : " Its last line is torn; the next start cuts it off.",
+          full ? "Make room on its disk" : "Look at its disk");
     }
   }
 }
