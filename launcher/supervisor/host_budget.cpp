@@ -1,5 +1,7 @@
 #include "launcher/supervisor/host_budget.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "common/base/error.h"
@@ -28,20 +30,23 @@ bool tight(const HostBudget& budget) {
   return static_cast<double>(budget.needed()) >= 0.8 * static_cast<double>(budget.available);
 }
 
-std::string table(const HostBudget& budget) {
+std::vector<std::string> table_lines(const HostBudget& budget) {
   std::size_t width = std::string("host memory").size();
   for (const auto& row : budget.rows) width = std::max(width, row.what.size());
   auto cells = static_cast<std::uint64_t>(budget.cells);
   auto line = [width](const std::string& what, const std::string& one, const std::string& all) {
     return fmt::format("{:<{}}  {:>10}  {:>10}", what, width, one, all);
   };
-  std::string text = line("host memory", "per cell", cells == 1 ? "1 cell" : fmt::format("{} cells", cells));
+  std::vector<std::string> lines = {
+      line("host memory", "per cell", cells == 1 ? "1 cell" : fmt::format("{} cells", cells))};
   for (const auto& row : budget.rows)
-    text += "\n" + line(row.what, bytes(row.bytes_per_cell), bytes(row.bytes_per_cell * cells));
-  text += "\n" + line("needed", bytes(budget.needed_per_cell()), bytes(budget.needed()));
-  text += "\n" + line(budget.limited ? "limit" : "available", "", bytes(budget.available));
-  return text;
+    lines.push_back(line(row.what, bytes(row.bytes_per_cell), bytes(row.bytes_per_cell * cells)));
+  lines.push_back(line("needed", bytes(budget.needed_per_cell()), bytes(budget.needed())));
+  lines.push_back(line(budget.limited ? "limit" : "available", "", bytes(budget.available)));
+  return lines;
 }
+
+std::string table(const HostBudget& budget) { return fmt::format("{}", fmt::join(table_lines(budget), "\n")); }
 
 void require_fit(const HostBudget& budget) {
   if (budget.needed() <= budget.available) return;

@@ -27,7 +27,9 @@ std::string summary(const HostBudget& budget);
 /// Whether so much is needed that a person should see for what: four fifths of what is available, or more.
 bool tight(const HostBudget& budget);
 
-/// Aligned lines: a head, one a row, the sum, what is available. Ends without a newline.
+/// Aligned lines: a head, one a row, the sum, what is available.
+std::vector<std::string> table_lines(const HostBudget& budget);
+/// The same as one text. Ends without a newline.
 std::string table(const HostBudget& budget);
 
 /// Throws Error with the numbers, the two largest parts and what to change when it does not fit.

@@ -108,7 +108,7 @@ void show_and_check(ReadyRun& ready, coordinator::RankRange ranks, const std::st
   terminal.line(model_spec::describe(ready.config.model));
   ready.budget = estimate_memory(ready.config, ready.job, ranks, os::inspect_machine());
   terminal.line(tight(ready.budget) ? table(ready.budget) : summary(ready.budget));
-  log::info("{}", table(ready.budget));
+  for (const std::string& line : table_lines(ready.budget)) log::info("{}", line);
   require_fit(ready.budget);
   if (ready.load_step > 0) terminal.line(fmt::format("going on from the checkpoint of step {}", ready.load_step));
   if (!changed.empty()) terminal.line("changed since then: " + changed);

@@ -68,6 +68,9 @@ TEST(HostBudget, TableIsAlignedAndSumsUp) {
             "worker process     320 MiB     640 MiB\n"
             "needed             834 MiB    1.63 GiB\n"
             "available                        4 GiB");
+  std::vector<std::string> lines = table_lines(two_cells());  // a log line each
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_EQ(lines[1], "control              2 MiB       4 MiB");
 }
 
 TEST(HostBudget, IsOneLineUnlessItIsTight) {
