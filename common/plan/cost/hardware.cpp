@@ -18,7 +18,8 @@ namespace {
 using config::Field;
 using config::Range;
 
-constexpr Range rate = {0, 1e12, true}, room = {0, 1e9, true}, share = {0, 1, true}, delay = {0, 1e9, false}, any = {};
+constexpr Range rate = {1e-3, 1e9, false}, room = {0, 1e9, true}, share = {0, 1, true}, delay = {0, 1e9, false},
+                any = {};
 
 std::vector<Field> link_fields(const std::string& section, Hardware::Link& link) {
   return {{section + ".gb_per_second", &link.gb_per_second, rate, "of one rank, a direction"},
@@ -41,7 +42,10 @@ std::vector<Field> fields(Hardware& h) {
       {"memory.shared", &h.memory.shared, any, "the ranks of a node share both"},
       {"memory.device_gib", &h.memory.device_gib, room, "what a device has"},
       {"memory.host_gib_per_node", &h.memory.host_gib_per_node, room, "what a node has beside its devices"},
-      {"host_link.gb_per_second", &h.host_link.gb_per_second, {0, 1e12, false}, "0: host and device memory are one"},
+      {"host_link.gb_per_second",
+       &h.host_link.gb_per_second,
+       {0, rate.most, false},
+       "0: host and device memory are one"},
       {"host_link.latency_us", &h.host_link.latency_us, delay, "of one copy"},
   };
   for (const Field& field : link_fields("node", h.node)) all.push_back(field);
@@ -100,6 +104,21 @@ void check_complete(const std::string& file, const std::vector<Field>& all, cons
              missing.size() == 1 ? "the key" : "the keys", fmt::join(missing, ", "));
 }
 
+/// Shown in lines of a plan.
+void check_name(const std::string& name, const std::string& where) {
+  bool printable =
+      std::none_of(name.begin(), name.end(), [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; });
+  if (printable && !name.empty()) return;
+  fail_usage("{}: key 'name' is {}; it has to be a text that is not empty and has no control characters.", where,
+             config::toml_text(name));
+}
+
+void check_host_link(double gb_per_second, const std::string& where) {
+  if (gb_per_second == 0 || rate.holds(gb_per_second)) return;
+  fail_usage("{}: key 'host_link.gb_per_second' is {}, but has to be {}, or 0 where host and device memory are one.",
+             where, gb_per_second, rate.describe());
+}
+
 }  // namespace
 
 Hardware load_hardware(const std::string& file) {
@@ -112,6 +131,8 @@ Hardware load_hardware(const std::string& file) {
     auto found = std::find_if(all.begin(), all.end(), [&](const Field& f) { return f.key == leaf.key; });
     if (found == all.end()) unknown(where, leaf.key, all);
     config::assign(*found, leaf.value, where);
+    if (leaf.key == "name") check_name(hardware.name, where);
+    if (leaf.key == "host_link.gb_per_second") check_host_link(hardware.host_link.gb_per_second, where);
     given.insert(leaf.key);
   }
   check_complete(file, all, given);

@@ -74,9 +74,20 @@ TEST(HardwareFile, FaultsNamePlaceKeyAndWayOut) {
   EXPECT_EQ(error("[node]\nlatency_us = \"fast\"\n"),
             ":2: key 'node.latency_us' has to be a number, not the text \"fast\".");
   EXPECT_EQ(error("[network]\ngb_per_second = 0\n"),
-            ":2: key 'network.gb_per_second' is 0, but has to be above 0 and up to 1000000000000.");
+            ":2: key 'network.gb_per_second' is 0, but has to be 0.001 to 1000000000.");
   EXPECT_EQ(error("[node]\ngb_per_second = nan\n"),
-            ":2: key 'node.gb_per_second' is nan, but has to be above 0 and up to 1000000000000.");
+            ":2: key 'node.gb_per_second' is nan, but has to be 0.001 to 1000000000.");
+  EXPECT_EQ(error("[compute]\nbf16_gflops = 1e-300\n"),
+            ":2: key 'compute.bf16_gflops' is 1e-300, but has to be 0.001 to 1000000000.");
+  EXPECT_EQ(error("[compute]\nfp32_gflops = 1e10\n"),
+            ":2: key 'compute.fp32_gflops' is 10000000000, but has to be 0.001 to 1000000000.");
+  EXPECT_EQ(error("[host_link]\ngb_per_second = 1e-9\n"),
+            ":2: key 'host_link.gb_per_second' is 1e-09, but has to be 0.001 to 1000000000, or 0 where host and device "
+            "memory are one.");
+  EXPECT_EQ(error("name = \"\"\n"),
+            ":1: key 'name' is \"\"; it has to be a text that is not empty and has no control characters.");
+  EXPECT_EQ(error("name = \"a\\tb\"\n"),
+            ":1: key 'name' is \"a\\u0009b\"; it has to be a text that is not empty and has no control characters.");
   EXPECT_EQ(error("[memory]\ndevice_gib = 0\n"),
             ":2: key 'memory.device_gib' is 0, but has to be above 0 and up to 1000000000.");
   EXPECT_EQ(error("[memory]\nhost_gib = 1\n"),
