@@ -17,6 +17,13 @@ std::string short_scientific(double value) {
   return fmt::format("{}e{}", text.substr(0, exponent), std::stoi(text.substr(exponent + 1)));
 }
 
+/// "17.0", "0.845", "1.23e+03": of one width as long as the magnitude stays.
+std::string three_digits(double value) {
+  std::string text = fmt::format("{:#.3g}", value);
+  if (text.find('.') == 3) text.resize(3);  // "123.0"
+  return text;
+}
+
 std::string percent(double share) {
   return share < 0.0095 ? fmt::format("{:.1f}%", 100 * share) : fmt::format("{:.0f}%", 100 * share);
 }
@@ -33,15 +40,15 @@ std::string step_line(const StepFigures& figures) {
   std::string line = fmt::format("step {}/{} | loss {:.3f}", figures.step, figures.steps, figures.loss);
   auto part = [&line](const std::string& text) { line += " | " + text; };
   if (figures.skipped) part("skipped");
-  if (figures.grad_norm) part(fmt::format("norm {:.3g}", *figures.grad_norm));
+  if (figures.grad_norm) part("norm " + three_digits(*figures.grad_norm));
   if (figures.lr) part("lr " + short_scientific(*figures.lr));
   if (figures.step_seconds) part(step_time(*figures.step_seconds));
   if (figures.tokens_per_second) part(with_commas(std::llround(*figures.tokens_per_second)) + " tok/s");
+  if (figures.eta_seconds) part("eta " + human_seconds(*figures.eta_seconds));
   if (figures.mfu) part("mfu " + percent(*figures.mfu));
   if (figures.memory)
     part(fmt::format("mem {:.1f}/{:.1f} GiB", figures.memory->used / gib, figures.memory->limit / gib));
   if (figures.imbalance) part(fmt::format("imbalance {:.2f}", *figures.imbalance));
-  if (figures.eta_seconds) part("eta " + human_seconds(*figures.eta_seconds));
   return line;
 }
 

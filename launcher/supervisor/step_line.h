@@ -22,7 +22,7 @@ struct StepFigures {
   bool skipped = false;
 };
 
-/// "step 120/2000 | loss 3.281 | norm 1.46 | lr 3.0e-4 | 812 ms | 5,043 tok/s | mfu 41% | mem 1.2/2.0 GiB | …"
+/// "step 120/2000 | loss 3.281 | norm 1.46 | lr 3.0e-4 | 812 ms | 5,043 tok/s | eta 25 min | mfu 41% | …"
 std::string step_line(const StepFigures& figures);
 
 }  // namespace ganymede::launcher

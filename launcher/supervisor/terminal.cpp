@@ -15,6 +15,20 @@ std::size_t columns(int fd) {
   return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+constexpr std::string_view between_fields = " | ";
+constexpr std::ptrdiff_t fields_kept = 4;  // step, loss, norm, rate of learning
+
+std::ptrdiff_t fields(std::string_view text) {
+  std::ptrdiff_t count = 1;
+  for (auto at = text.find(between_fields); at != text.npos; at = text.find(between_fields, at + 1)) ++count;
+  return count;
+}
+
+std::string_view fitted(std::string_view text, std::size_t width) {
+  while (text.size() > width && fields(text) > fields_kept) text = text.substr(0, text.rfind(between_fields));
+  return text.substr(0, width);
+}
+
 }  // namespace
 
 Terminal::Terminal(int fd) : Terminal(fd, isatty(fd) == 1) {}
@@ -32,7 +46,7 @@ void Terminal::line(std::string_view text) {
 
 void Terminal::live(std::string_view text) {
   if (!interactive_) return;
-  live_ = std::string(text.substr(0, columns(fd_) - 1));
+  live_ = std::string(fitted(text, columns(fd_) - 1));
   write(erase_line + live_);
 }
 

@@ -20,7 +20,7 @@ class Terminal {
 
   /// One permanent line (or several, separated by newlines).
   void line(std::string_view text);
-  /// Replaces the live line, cut to the terminal's width. Nothing happens when this is no terminal.
+  /// Replaces the live line, without whole fields (" | ") at its end that do not fit. Nothing unless it is a terminal.
   void live(std::string_view text);
 
  private:

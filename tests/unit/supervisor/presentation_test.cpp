@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -11,7 +10,6 @@
 #include "launcher/supervisor/closing.h"
 #include "launcher/supervisor/host_budget.h"
 #include "launcher/supervisor/log_tail.h"
-#include "launcher/supervisor/step_line.h"
 #include "launcher/supervisor/terminal.h"
 #include "tests/support/temporary_folder.h"
 
@@ -20,36 +18,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-constexpr double gib = 1024.0 * 1024 * 1024;
-
-TEST(StepLine, HasTheDesignsForm) {
-  StepFigures figures{.step = 120, .steps = 2000, .loss = 3.2812};
-  figures.grad_norm = 1.4567;
-  figures.lr = 3e-4;
-  figures.step_seconds = 0.8121;
-  figures.tokens_per_second = 5043.2;
-  figures.mfu = 0.412;
-  figures.memory = StepFigures::Memory{1.2 * gib, 2.0 * gib};
-  figures.imbalance = 1.07;
-  figures.eta_seconds = 25 * 60;
-  EXPECT_EQ(step_line(figures),
-            "step 120/2000 | loss 3.281 | norm 1.46 | lr 3.0e-4 | 812 ms | 5,043 tok/s | mfu 41% | mem 1.2/2.0 GiB | "
-            "imbalance 1.07 | eta 25 min");
-}
-
-TEST(StepLine, LeavesOutWhatIsNotKnownAndMarksASkippedStep) {
-  StepFigures figures{.step = 1, .steps = 2, .loss = std::nan(""), .skipped = true};
-  EXPECT_EQ(step_line(figures), "step 1/2 | loss nan | skipped");
-}
-
-TEST(StepLine, ExtremeFiguresStayReadable) {
-  StepFigures figures{.step = 1, .steps = 2, .loss = 5.5};
-  figures.lr = 0;
-  figures.mfu = 0.0041;
-  figures.step_seconds = 42;
-  EXPECT_EQ(step_line(figures), "step 1/2 | loss 5.500 | lr 0.0e0 | 42 s | mfu 0.4%");
-}
 
 HostBudget two_cells() {
   HostBudget budget;
@@ -275,6 +243,15 @@ TEST(Terminal, LiveLineStaysBelowPermanentOnes) {
                       terminal.live("step 2");
                     }),
             "\r\x1b[Kstep 1\r\x1b[Knote\nstep 1\r\x1b[Kstep 2\n");
+}
+
+TEST(Terminal, LiveLineLosesWholeFieldsThatDoNotFitButNotTheFirstFour) {
+  std::string shown = written(true, [](Terminal& terminal) {  // 80 columns, as it is no real terminal
+    terminal.live("step 120/2000 | loss 3.281 | norm 1.46 | lr 3.0e-4 | 812 ms | 5,043 tok/s | eta 25 min | mfu 41%");
+  });
+  EXPECT_EQ(shown, "\r\x1b[Kstep 120/2000 | loss 3.281 | norm 1.46 | lr 3.0e-4 | 812 ms | 5,043 tok/s\n");
+  shown = written(true, [](Terminal& terminal) { terminal.live("a | b | c | " + std::string(90, 'd') + " | e"); });
+  EXPECT_EQ(shown, "\r\x1b[Ka | b | c | " + std::string(67, 'd') + "\n");
 }
 
 TEST(Terminal, ReaderThatWentAwayIsNoFault) {
