@@ -44,6 +44,7 @@ void hold_against(const plan::Hardware& hardware, PlanReport& report) {
   };
   add("device", worker_bytes(report), compute.shared ? node_ranks : 1, hardware.memory.device_gib, false);
   bool one_memory = hardware.host_link.gb_per_second == 0;
+  report.pool_in_device = !one_memory;
   add("host of a node", host_bytes(report, one_memory), node_ranks, hardware.memory.host_gib_per_node, true);
   report.peak_gflops = report.config.compute.dtype == config::Dtype::bf16 ? compute.bf16_gflops : compute.fp32_gflops;
   double flops =

@@ -55,6 +55,7 @@ struct PlanReport {
     bool fits() const { return used <= capacity; }
   };
   std::vector<MemoryUse> memory_uses;
+  bool pool_in_device = false;  // the devices have memory of their own: the pool is not part of the host's
 
   // With durations only.
   std::vector<plan::Span> spans;

@@ -85,7 +85,10 @@ std::string memory(const PlanReport& report) {
   for (const auto& segment : report.segments) sum += segment.bytes;
   text += fmt::format("\nshared memory of the cell: {}\n", bytes(sum));
   for (const auto& segment : report.segments)
-    text += fmt::format("  {:<17} {:>10}\n", segment.name, bytes(segment.bytes));
+    text += fmt::format("  {:<17} {:>10}{}\n", segment.name, bytes(segment.bytes),
+                        report.pool_in_device && segment.name == "exchange"
+                            ? "  the pool: in the device's memory, not counted in the host's"
+                            : "");
   if (!report.slots_unknown.empty()) {
     text += fmt::format("  without the optimizer's state, which is not known: {}\n", report.slots_unknown);
   }

@@ -86,6 +86,17 @@ TEST_F(Capacity, OfOneMemoryThePoolIsPartOfWhatTheHostHolds) {
   }
 }
 
+TEST_F(Capacity, ASegmentThatLiesInTheDeviceIsSaidNotToBeTheHosts) {
+  EXPECT_NE(summary(report("")).find("in the device's memory, not counted in the host's"), std::string::npos);
+  PlanRequest request;
+  request.recipe = source + "/configs/recipes/tiny.toml";
+  request.settings = {"parallel.ranks=4", "topology.ranks_per_node=2"};
+  request.hardware = source + "/configs/hardware/cpu2.toml";
+  std::string one = summary(make_report(request, read_durations(request)));
+  EXPECT_NE(one.find("\n  exchange "), std::string::npos) << one;
+  EXPECT_EQ(one.find("not counted"), std::string::npos) << one;
+}
+
 TEST_F(Capacity, AStateThatIsNotKnownIsSaidWhereItWouldLie) {
   std::string text = summary(report("device_gib = 1\nhost_gib_per_node = 8\n", {"optimizer.name=nothing"}));
   auto line = [&](const char* memory) {
