@@ -12,6 +12,7 @@
 #include "common/base/error.h"
 #include "common/service/run_directory.h"
 #include "services/checkpoint/part_reader.h"
+#include "services/checkpoint/store_folder.h"
 
 namespace ganymede::checkpoint {
 namespace {
@@ -65,9 +66,13 @@ std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder) {
     const std::set<int>& there = parts[manifest.step];
     bool complete = std::all_of(manifest.parts.begin(), manifest.parts.end(),
                                 [&](const service::Manifest::Part& part) { return there.contains(part.rank); });
+    std::string damage;
+    for (const service::Manifest::Part& part : manifest.parts) {
+      if (damage.empty()) damage = why_not_opened(part_folder(checkpoints, part.rank));
+    }
     auto written = static_cast<std::time_t>(manifest.written);
     if (written == 0) written = time_of(fmt::format("{}/{}", checkpoints, service::manifest_name(manifest.step)));
-    listed.push_back({manifest.step, manifest.bytes(), complete, manifest.loss, "", written});
+    listed.push_back({manifest.step, manifest.bytes(), complete, manifest.loss, damage, written});
     parts.erase(manifest.step);
   }
   for (const service::DamagedManifest& manifest : manifests.damaged) {

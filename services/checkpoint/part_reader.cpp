@@ -6,6 +6,7 @@
 
 #include "common/base/error.h"
 #include "services/checkpoint/rocks.h"
+#include "services/checkpoint/store_folder.h"
 #include "services/checkpoint/value.h"
 
 namespace ganymede::checkpoint {
@@ -26,6 +27,7 @@ rocksdb::Options reading_options() {
 PartReader::PartReader(const std::string& checkpoints, int rank, std::uint64_t step) {
   std::string folder = part_folder(checkpoints, rank);
   if (!std::filesystem::exists(folder + "/CURRENT")) fail("there is no database in {}", folder);
+  if (std::string foreign = why_not_opened(folder); !foreign.empty()) fail("{}", foreign);
   for (int attempt = 1;; ++attempt) {
     try {
       open(folder, step);
@@ -79,6 +81,7 @@ std::vector<std::uint64_t> steps_in_part(const std::string& checkpoints, int ran
   std::vector<std::string> names;
   std::vector<std::uint64_t> steps;
   std::string folder = part_folder(checkpoints, rank);
+  if (!why_not_opened(folder).empty()) return steps;
   if (!rocksdb::DB::ListColumnFamilies(reading_options(), folder, &names).ok()) return steps;
   for (const std::string& name : names) {
     if (auto step = family_step(name)) steps.push_back(*step);

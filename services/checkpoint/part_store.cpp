@@ -6,6 +6,7 @@
 #include "common/base/error.h"
 #include "common/os/files.h"
 #include "services/checkpoint/rocks.h"
+#include "services/checkpoint/store_folder.h"
 
 namespace ganymede::checkpoint {
 namespace {
@@ -25,11 +26,11 @@ std::vector<std::string> family_names(const std::string& folder) {
 PartStore::PartStore(std::string folder, Reached reached) : folder_(std::move(folder)), reached_(std::move(reached)) {
   os::make_private_folder(folder_);
   remove_incoming();
+  if (std::string foreign = why_not_opened(folder_); !foreign.empty()) fail("{}.", foreign);
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
   for (const std::string& name : family_names(folder_)) descriptors.emplace_back(name, database_options());
   rocksdb::DB* database = nullptr;
-  check(rocksdb::DB::Open(database_options(), folder_, descriptors, &families_, &database),
-        fmt::format("The checkpoint database {} cannot be opened", folder_));
+  check_opened(rocksdb::DB::Open(database_options(), folder_, descriptors, &families_, &database), folder_);
   database_.reset(database);
 }
 

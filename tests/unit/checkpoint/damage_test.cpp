@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <filesystem>
@@ -82,6 +83,43 @@ TEST_F(DamagedCheckpoint, MissingFilesAndPartsAreFound) {
   ASSERT_THAT(damage, testing::Not(testing::IsEmpty()));
   EXPECT_EQ(damage.back().where, "rank.1");
   EXPECT_FALSE(list_checkpoints(folder.path())[0].complete);
+}
+
+TEST_F(DamagedCheckpoint, PipeInThePlaceOfAFileHoldsUpNobody) {
+  fs::path current = fs::path(part_folder(folder.path(), 1)) / "CURRENT";
+  for (const fs::path& file : {current, tables(folder.path(), 1).front()}) {
+    fs::rename(file, folder.path() + "/kept");
+    ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+    std::string said = file.string() + " is not a file";
+    std::vector<Damage> damage = damage_of(folder.path());
+    ASSERT_EQ(damage.size(), 1u);
+    EXPECT_THAT(damage[0].reason, HasSubstr(said));
+    ListedCheckpoint listed = list_checkpoints(folder.path()).at(0);
+    EXPECT_FALSE(listed.complete);
+    EXPECT_THAT(listed.damaged, HasSubstr(said));
+    EXPECT_THAT(error_of([&] { PartStore(part_folder(folder.path(), 1), [](std::string_view) {}); }), HasSubstr(said));
+    fs::rename(folder.path() + "/kept", file);
+  }
+  EXPECT_THAT(damage_of(folder.path()), testing::IsEmpty());
+}
+
+TEST(DamagedStore, FileOfAnOlderCheckpointIsMissedByNameAndTheNewestOneCanStillBeRead) {
+  test::TemporaryFolder folder;
+  std::string checkpoints = folder.path() + "/checkpoint", store = part_folder(checkpoints, 0);
+  fs::path missing;
+  {
+    TestWorld world(test_config(1, 1), checkpoints);
+    world.checkpoint(10);
+    missing = tables(checkpoints, 0).front();
+    world.checkpoint(20);
+  }
+  fs::remove(missing);
+  EXPECT_EQ(error_of([&] { PartStore(store, [](std::string_view) {}); }),
+            fmt::format("The checkpoint database {} lacks its file {}: put it back from a copy, or start a new run in "
+                        "another folder with --from {}.",
+                        store, missing.filename().string(), checkpoints));
+  EXPECT_EQ(open_checkpoint(checkpoints, 0).manifest().step, 20u);
+  EXPECT_THAT(damage_of(checkpoints), testing::IsEmpty()) << "what --from reads";
 }
 
 TEST_F(DamagedCheckpoint, PartOfAnotherCheckpointIsNotBelieved) {
