@@ -1,8 +1,10 @@
 #include "services/optimizer/plugin.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <set>
 #include <span>
@@ -52,6 +54,23 @@ void check_hyper_table(const GanymedeOptimizer& table, const std::string& path) 
   if (!valid) fail("optimizer plugin {} has an invalid table of hyper-parameters", path);
 }
 
+/// The end of a file that was cut off is mapped all the same, and touching it ends the process by a signal. What is no
+/// library at all is left to dlopen.
+void check_whole(std::string_view content, const std::string& path) {
+  Elf64_Ehdr head{};
+  if (content.size() < sizeof head) return;
+  std::memcpy(&head, content.data(), sizeof head);
+  if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64) return;
+  for (std::size_t i = 0; i < head.e_phnum; i++) {
+    Elf64_Phdr part{};
+    bool listed = head.e_phoff <= content.size() && (i + 1) * sizeof part <= content.size() - head.e_phoff;
+    if (listed) std::memcpy(&part, content.data() + head.e_phoff + i * sizeof part, sizeof part);
+    if (part.p_type != PT_LOAD && listed) continue;
+    bool whole = listed && part.p_offset <= content.size() && part.p_filesz <= content.size() - part.p_offset;
+    if (!whole) fail("optimizer plugin {} is damaged: its end is missing; build it again", path);
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> Plugin::slots() const {
@@ -62,6 +81,7 @@ std::vector<std::string> Plugin::slots() const {
 
 Plugin load_plugin(const std::string& path) {
   std::string content = os::read_file(path);
+  check_whole(content, path);
   // A path without a slash would be looked for in the system's library folders.
   std::string file = path.find('/') == std::string::npos ? "./" + path : path;
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);

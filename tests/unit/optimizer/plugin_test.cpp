@@ -130,6 +130,17 @@ TEST_F(PluginFiles, FaultOfAPluginNamesItsFileAndLeavesNoCopy) {
   EXPECT_TRUE(fs::is_empty(path("plugins")));
 }
 
+TEST_F(PluginFiles, LibraryWhoseEndIsMissingIsRefusedBeforeItIsLoaded) {
+  fs::create_directory(path("mine"));
+  std::string whole = os::read_file(find_plugin(built_in, "adamw"));
+  for (std::size_t size : {100, 3000}) {
+    write("mine/adamw.so", whole.substr(0, size));
+    std::string file = path("mine/adamw.so");
+    EXPECT_EQ(refusal([&] { load_plugin(file); }),
+              "optimizer plugin " + file + " is damaged: its end is missing; build it again");
+  }
+}
+
 TEST_F(PluginFiles, DamagedCopyIsReplaced) {
   PreparedPlugin first = prepare_plugin(faulty, "sound", path());
   std::string copy = path(first.path), other = copy + ".damaged";
