@@ -53,11 +53,19 @@ void check_run_folder(const std::string& run) {
 }
 
 void check_dataset_named(const config::Config& config, const std::string& recipe) {
-  if (!config.data.path.empty()) return;
-  fail_usage(
-      "{}: key 'data.path' is empty: name the folder of a packed dataset, or the one that data.sources are packed "
-      "into.",
-      recipe);
+  if (config.data.path.empty()) {
+    fail_usage(
+        "{}: key 'data.path' is empty: name the folder of a packed dataset, or the one that data.sources are packed "
+        "into.",
+        recipe);
+  }
+  std::error_code ignored;
+  if (config.data.sources.empty() && !fs::exists(config.data.path, ignored)) {
+    fail_usage(
+        "Dataset {} (data.path) does not exist, and there are no data.sources to make it from: pack one with 'ganymede "
+        "data pack', or name sources.",
+        config.data.path);
+  }
 }
 
 }  // namespace ganymede::cli

@@ -18,7 +18,8 @@ std::string default_run(const std::string& recipe);
 /// it could be read, or pasted.
 void check_run_folder(const std::string& run);
 
-/// Throws Error(usage) when `config`, read from `recipe`, names no dataset: nothing of a run is made then.
+/// Throws Error(usage) when `config`, read from `recipe`, names no dataset, or one
+/// that is neither there nor can be packed: nothing of a run is made then.
 void check_dataset_named(const config::Config& config, const std::string& recipe);
 
 }  // namespace ganymede::cli

@@ -68,6 +68,7 @@ TEST_F(BadInput, DatasetThatIsMissingWithoutSources) {
   TrainingRun run({"data.sources=[]"});
   run.data = folder_.path() + "/nothing";
   expect_refused(run, 2, {"nothing", "data.sources"});
+  EXPECT_FALSE(fs::exists(run.folder())) << "nothing is made";
 }
 
 TEST_F(BadInput, SourceThatIsMissingIsSaidOnce) {

@@ -84,7 +84,9 @@ TEST(RecipePaths, RecipeThatNamesNoDatasetIsRefused) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     EXPECT_EQ(std::string(error.what()).find("r.toml: key 'data.path' is empty"), 0u) << error.what();
   }
-  config.data.path = "d";
+  config.data.path = "no/such/dataset";
+  EXPECT_THROW(check_dataset_named(config, "r.toml"), Error) << "and there is nothing to pack it from";
+  config.data.sources = {"s"};
   EXPECT_NO_THROW(check_dataset_named(config, "r.toml"));
 }
 
