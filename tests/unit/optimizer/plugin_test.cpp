@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "common/base/error.h"
+#include "common/os/files.h"
 #include "services/optimizer/plugin_commands.h"
 #include "services/optimizer/plugin_folder.h"
 
