@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <thread>
 
 #include "common/base/error.h"
@@ -53,12 +54,16 @@ class FakeLauncher {
       : ranks_(ranks), server_("ipc://" + run + "/ipc/launcher.sock", [this](const std::string&, const auto& request) {
           return answer(request);
         }) {}
-  std::vector<int> restarted;  // ranks
+  std::vector<int> restarted() const {  // ranks
+    std::lock_guard lock(mutex_);
+    return restarted_;
+  }
 
  private:
   msg::Message answer(const msg::Message& request) {
     if (const auto* restart = request.as<fbs::RestartRequest>()) {
-      restarted.push_back(restart->rank());
+      std::lock_guard lock(mutex_);
+      restarted_.push_back(restart->rank());
       return msg::ack(request);
     }
     return msg::Message::build(0, request.envelope().id(), [this](flatbuffers::FlatBufferBuilder& builder) {
@@ -73,6 +78,8 @@ class FakeLauncher {
   }
 
   int ranks_;
+  mutable std::mutex mutex_;
+  std::vector<int> restarted_;
   msg::Server server_;
 };
 
@@ -82,14 +89,14 @@ TEST_F(Ctl, RestartTakesTheOnlyRankAndOfSeveralWantsOneNamed) {
     testing::internal::CaptureStdout();
     EXPECT_EQ(error_of("restart data"), "no error");
     EXPECT_EQ(testing::internal::GetCapturedStdout(), "the data of rank 0 is started again\n");
-    EXPECT_EQ(launcher.restarted, std::vector{0});
+    EXPECT_EQ(launcher.restarted(), std::vector{0});
   }
   FakeLauncher launcher(folder_.path(), 4);
   EXPECT_EQ(error_of("restart data"), "Each of the ranks 0 to 3 has a service data: name one with --rank R.");
   EXPECT_EQ(code_, ExitCode::usage);
-  EXPECT_TRUE(launcher.restarted.empty());
+  EXPECT_TRUE(launcher.restarted().empty());
   EXPECT_EQ(error_of("restart data --rank 0"), "no error");
-  EXPECT_EQ(launcher.restarted, std::vector{0});
+  EXPECT_EQ(launcher.restarted(), std::vector{0});
 }
 
 TEST_F(Ctl, RunThatEndsWhileItIsAskedIsSaidToHaveEnded) {
