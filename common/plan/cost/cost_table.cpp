@@ -82,7 +82,7 @@ double Costs::embedding(const Operation& operation) const {
 
 /// Parameters of the operation's part of its layer.
 double Costs::elements(const Operation& operation) const {
-  double all = elements_[static_cast<std::size_t>(operation.layer + 1)];
+  double all = elements_[static_cast<std::size_t>(operation.layer) + 1];
   if (operation.part == Part::whole) return all;
   double experts = experts_[static_cast<std::size_t>(operation.layer)];
   return operation.part == Part::experts ? experts : all - experts;
@@ -123,8 +123,9 @@ double Costs::host_copy(double bytes) const {
 }
 
 double Costs::of(const Operation& operation) const {
-  const placement::Bucket* bucket = operation.bucket < 0 ? nullptr : &placement_.buckets[operation.bucket];
-  double shard = bucket == nullptr ? 0 : static_cast<double>(bucket->shard_elements()) * 4;
+  static const placement::Bucket none{};
+  const placement::Bucket& bucket = operation.bucket < 0 ? none : placement_.buckets[operation.bucket];
+  double shard = operation.bucket < 0 ? 0 : static_cast<double>(bucket.shard_elements()) * 4;
   double fixed = hardware_.compute.operation_us / 1e3;
   Moved moved = operation_traffic(operation, config_, placement_, choices_);
   switch (operation.kind) {
@@ -136,15 +137,15 @@ double Costs::of(const Operation& operation) const {
     case OperationKind::combine:
       return fixed + exchange_ms(operation);
     case OperationKind::gather:
-      return moved.all() == 0 ? 0 : fixed + link_ms(moved, bucket->group.size());
+      return moved.all() == 0 ? 0 : fixed + link_ms(moved, bucket.group.size());
     case OperationKind::reshard:
       return fixed + device(2 * static_cast<double>(operation.bytes));
     case OperationKind::regather:
-      return fixed + link_ms(moved, node_share(config_, placement_, *bucket, 0).members.size());
+      return fixed + link_ms(moved, node_share(config_, placement_, bucket, 0).members.size());
     case OperationKind::reduce: {
       if (moved.all() == 0) return 0;
-      double parts = static_cast<double>(bucket->group.size()) + 1;  // read, and the sum written
-      return fixed + link_ms(moved, bucket->group.size()) + device(shard * parts);
+      double parts = static_cast<double>(bucket.group.size()) + 1;  // read, and the sum written
+      return fixed + link_ms(moved, bucket.group.size()) + device(shard * parts);
     }
     case OperationKind::accumulate:
       return fixed + device(3 * static_cast<double>(operation.bytes));
