@@ -22,7 +22,7 @@ class FlopCount {
  public:
   explicit FlopCount(const config::Config& config);
   /// -1 embedding (a look-up: nothing), `layers` head.
-  const ForwardFlops& forward(int layer) const { return layers_[static_cast<std::size_t>(layer + 1)]; }
+  const ForwardFlops& forward(int layer) const { return layers_[static_cast<std::size_t>(layer) + 1]; }
 
  private:
   std::vector<ForwardFlops> layers_;
