@@ -157,7 +157,7 @@ TEST_F(LauncherFault, RestartByCommandIsNotChargedToTheBudget) {
   }
   EXPECT_TRUE(run_.running());
   auto refused = run_.ganymede({"ctl", run_.folder(), "restart", "data", "--rank", "7"});
-  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.output, HasSubstr("no data of rank 7"));
 }
 
