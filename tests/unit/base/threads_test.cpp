@@ -19,17 +19,17 @@ TEST(Threads, EachRunsWithItsIndex) {
   EXPECT_EQ(sum, 31);
 }
 
-/// Starts three threads that wait for `ending`, as a user who may have two beside the first (ThreadSanitizer has one of
-/// them); 0: one was refused, and those before it have left.
+/// Starts eight threads that wait for `ending`, as a user who may have four beside the first (some of them are
+/// ThreadSanitizer's); 0: one was refused, and those before it have left.
 int start_one_too_many() {
   constexpr uid_t nobody_else = 61234;
-  rlimit three{3, 3};
-  if (setuid(nobody_else) != 0 || setrlimit(RLIMIT_NPROC, &three) != 0) return 2;
+  rlimit five{5, 5};
+  if (setuid(nobody_else) != 0 || setrlimit(RLIMIT_NPROC, &five) != 0) return 2;
   std::atomic<bool> ending = false;
   std::atomic<int> entered = 0, left = 0;
   try {
     start_threads(
-        3,
+        8,
         [&](int) {
           entered += 1;
           ending.wait(false);
