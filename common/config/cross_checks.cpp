@@ -142,8 +142,7 @@ void check_formats(const Config& c, const Origin& origin) {
     const char *computed = bf16 ? "bf16" : "fp32", *gathered = bf16 ? "fp32" : "bf16";
     fail_usage(
         "{}: key 'compute.dtype' is \"{}\", but wire.dense_gather and wire.expert_gather are \"{}\": set both to "
-        "\"{}\" "
-        "as well (or wire.expert_gather to \"fp8\").",
+        "\"{}\" as well (or wire.expert_gather to \"fp8\").",
         origin("compute.dtype"), computed, gathered, computed);
   }
   auto check = [&](const std::string& key, ParameterWire wire, const char* or_else) {

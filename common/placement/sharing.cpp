@@ -138,12 +138,11 @@ Cutting choose_cuts(const Placement& placement, const Places& places) {
   if (places.experts(0) % sharers == 0 && places.experts(last) % sharers == 0) {
     return {placement, places, CutUnit::experts, places.alike() ? DenseCut::even : DenseCut::compensating};
   }
-  for (DenseCut dense : {DenseCut::even, DenseCut::compensating}) {
-    Cutting whole_matrices(placement, places, CutUnit::matrices, dense);
-    if (whole_matrices.within(tolerance)) return whole_matrices;
-  }
-  if (places.alike()) return {placement, places, CutUnit::rows, DenseCut::even};
+  Cutting evenly(placement, places, CutUnit::matrices, DenseCut::even);
+  if (evenly.within(tolerance)) return evenly;
   Cutting whole_matrices(placement, places, CutUnit::matrices, DenseCut::compensating);
+  if (whole_matrices.within(tolerance)) return whole_matrices;
+  if (places.alike()) return {placement, places, CutUnit::rows, DenseCut::even};
   Cutting rows(placement, places, CutUnit::rows, DenseCut::compensating);
   return whole_matrices.most() <= (1 + tolerance) * rows.most() ? whole_matrices : rows;
 }

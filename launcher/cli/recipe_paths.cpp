@@ -5,6 +5,7 @@
 #include "common/base/error.h"
 #include "common/config/fields.h"
 #include "common/service/run_directory.h"
+#include "launcher/supervisor/dataset_packing.h"
 
 namespace ganymede::cli {
 namespace {
@@ -59,13 +60,7 @@ void check_dataset_named(const config::Config& config, const std::string& recipe
         "into.",
         recipe);
   }
-  std::error_code ignored;
-  if (config.data.sources.empty() && !fs::exists(config.data.path, ignored)) {
-    fail_usage(
-        "Dataset {} (data.path) does not exist, and there are no data.sources to make it from: pack one with 'ganymede "
-        "data pack', or name sources.",
-        config.data.path);
-  }
+  launcher::require_dataset_or_sources(config);
 }
 
 }  // namespace ganymede::cli

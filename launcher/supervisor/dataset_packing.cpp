@@ -16,15 +16,20 @@ constexpr double inspect_seconds = 600;         // from a cold network file syst
 
 }  // namespace
 
+void require_dataset_or_sources(const config::Config& config) {
+  std::error_code ignored;
+  if (!config.data.sources.empty() || std::filesystem::exists(config.data.path, ignored)) return;
+  fail_usage(
+      "Dataset {} (data.path) does not exist, and there are no data.sources to make it from: pack one with "
+      "'ganymede data pack', or name sources.",
+      config.data.path);
+}
+
 void pack_if_missing(const config::Config& config, const std::string& programs, Signals& signals, Terminal& terminal) {
   std::error_code ignored;
   if (std::filesystem::exists(config.data.path, ignored)) return;
   if (config.data.path.empty()) fail_usage("Key 'data.path' is empty: name the folder of a packed dataset.");
-  if (config.data.sources.empty())
-    fail_usage(
-        "Dataset {} (data.path) does not exist, and there are no data.sources to make it from: pack one with "
-        "'ganymede data pack', or name sources.",
-        config.data.path);
+  require_dataset_or_sources(config);
   terminal.line(fmt::format("packing the dataset {} from {} (first use)", config.data.path,
                             fmt::join(config.data.sources, ", ")));
   os::Command command;

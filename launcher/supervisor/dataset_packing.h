@@ -9,6 +9,9 @@
 
 namespace ganymede::launcher {
 
+/// Throws Error(usage) when the dataset at data.path is not there and no data.sources are named to pack it from.
+void require_dataset_or_sources(const config::Config& config);
+
 /// Packs data.sources into data.path when there is nothing yet, with `ganymede-data pack`, whose progress a person
 /// sees. The configuration is read from config.toml in the current folder. Throws Error when the dataset is missing and
 /// cannot be made.

@@ -131,6 +131,14 @@ TEST(ShardingBits, AsManyRanksAsRowsHaveTheBitsOfOneRankHoweverTheyAreGrouped) {
   EXPECT_EQ(one->state_hash(), slices->state_hash());
 }
 
+void expect_as_one_rank_without_a_break(TrainingRun& run, int steps) {
+  TrainingRun straight(settings({.ranks = 1, .steps = steps}));
+  ASSERT_EQ(straight.train({"--set", "optimizer.decay_steps=" + std::to_string(steps)}), 0);
+  EXPECT_EQ(run.losses().size(), static_cast<std::size_t>(steps));
+  expect_close_losses(straight, run);
+  expect_close_parameters(straight, run);
+}
+
 TEST(ShardingContinuation, CheckpointOfOneWorldGoesOnInAnotherWithOtherReplicas) {
   World world{.ranks = 4, .expert_group = 2, .replicas = 2, .steps = 10};
   auto schedule = settings(world);
@@ -143,11 +151,7 @@ TEST(ShardingContinuation, CheckpointOfOneWorldGoesOnInAnotherWithOtherReplicas)
       << run.output();
   ASSERT_EQ(run.train({"--set", "parallel.ranks=2", "--set", "parallel.replicas=1", "--steps", "20"}), 0)
       << run.output();
-  TrainingRun straight(settings({.ranks = 1, .steps = 20}));
-  ASSERT_EQ(straight.train({"--set", "optimizer.decay_steps=20"}), 0);
-  EXPECT_EQ(run.losses().size(), 20u);
-  expect_close_losses(straight, run);
-  expect_close_parameters(straight, run);
+  expect_as_one_rank_without_a_break(run, 20);
 }
 
 /// Eight experts at three places are three, three and two.
@@ -173,11 +177,7 @@ TEST(ShardingOfUnevenPlaces, CheckpointGoesOnInAnotherWorldAndComesBack) {
       << run.output();
   ASSERT_EQ(run.train({"--set", "parallel.ranks=6", "--set", "parallel.expert_group=3", "--steps", "16"}), 0)
       << run.output();
-  TrainingRun straight(settings({.ranks = 1, .steps = 16}));
-  ASSERT_EQ(straight.train({"--set", "optimizer.decay_steps=16"}), 0);
-  EXPECT_EQ(run.losses().size(), 16u);
-  expect_close_losses(straight, run);
-  expect_close_parameters(straight, run);
+  expect_as_one_rank_without_a_break(run, 16);
 }
 
 }  // namespace

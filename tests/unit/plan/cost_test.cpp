@@ -14,15 +14,13 @@
 #include "common/plan/simulated/executor.h"
 #include "common/plan/timeline.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/unit/plan/plans.h"
 
 namespace ganymede::plan {
 namespace {
 
-config::Config small() {
-  config::Config config;
-  config.parallel.ranks = 2;
-  config.model.layers = 3;
-  config.data.rows_per_step = 4;
+config::Config small_with_offload() {
+  config::Config config = small();
   config.offload.fraction = 0.5;
   return config;
 }
@@ -115,7 +113,7 @@ TEST(HardwareFile, AFileThatIsNotThereAndAFolderAreNamed) {
 
 TEST(FlopCount, ForwardAndBackwardAreThoseOfTheModelSpec) {
   for (int experts : {0, 8}) {
-    config::Config config = small();
+    config::Config config = small_with_offload();
     config.model.experts = experts;
     FlopCount flops(config);
     double sum = 0;
@@ -126,7 +124,7 @@ TEST(FlopCount, ForwardAndBackwardAreThoseOfTheModelSpec) {
 }
 
 TEST(CostTable, TimesAreProportionalToWhatTheyAreLimitedBy) {
-  config::Config config = small();
+  config::Config config = small_with_offload();
   config.topology.ranks_per_node = 1;
   placement::Placement placement = placement::build(config, 0);
   StepPlan plan = build(config, placement, PlanKind::train);
@@ -156,7 +154,7 @@ TEST(CostTable, TimesAreProportionalToWhatTheyAreLimitedBy) {
 }
 
 TEST(CostTable, RanksOfANodeShareWhatIsShared) {
-  config::Config config = small();
+  config::Config config = small_with_offload();
   placement::Placement placement = placement::build(config, 0);
   StepPlan plan = build(config, placement, PlanKind::train);
   Hardware own;
@@ -169,7 +167,7 @@ TEST(CostTable, RanksOfANodeShareWhatIsShared) {
 }
 
 TEST(CostTable, APlaceWithMoreExpertsComputesMore) {
-  config::Config config = small();
+  config::Config config = small_with_offload();
   config.parallel.expert_group = 2;
   config.model.experts = 5;
   Hardware hardware;
@@ -186,7 +184,7 @@ TEST(CostTable, APlaceWithMoreExpertsComputesMore) {
 }
 
 struct Measured : testing::Test {
-  config::Config config = small();
+  config::Config config = small_with_offload();
   placement::Placement placement = placement::build(config, 0);
   StepPlan plan = build(config, placement, PlanKind::train);
   test::TemporaryFolder folder;

@@ -17,6 +17,15 @@ inline config::Config base(int ranks = 4, int per_node = 2) {
   return config;
 }
 
+/// Three layers on two ranks of one node.
+inline config::Config small() {
+  config::Config config;
+  config.parallel.ranks = 2;
+  config.model.layers = 3;
+  config.data.rows_per_step = 4;
+  return config;
+}
+
 inline StepPlan train(const config::Config& config, int rank = 0) {
   return build(config, placement::build(config, rank), PlanKind::train);
 }

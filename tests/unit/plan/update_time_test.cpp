@@ -6,18 +6,11 @@
 
 #include "common/plan/simulated/executor.h"
 #include "common/plan/timeline.h"
+#include "tests/unit/plan/plans.h"
 
 /// The optimizer's update beside the step.
 namespace ganymede::plan {
 namespace {
-
-config::Config small() {
-  config::Config config;
-  config.parallel.ranks = 2;
-  config.model.layers = 3;
-  config.data.rows_per_step = 4;
-  return config;
-}
 
 TEST(UpdateTime, AnUpdateReadsAndWritesMasterAndStateOnce) {
   config::Config config = small();
