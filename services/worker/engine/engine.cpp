@@ -1,7 +1,5 @@
 #include "services/worker/engine/engine.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 
 #include "common/base/error.h"
@@ -14,6 +12,7 @@
 #include "services/worker/engine/current_operations.h"
 #include "services/worker/engine/exchange_operations.h"
 #include "services/worker/engine/pool.h"
+#include "services/worker/engine/process_settings.h"
 #include "services/worker/engine/protocol_operations.h"
 #include "services/worker/engine/schedule.h"
 #include "services/worker/engine/transfer_operations.h"
@@ -89,7 +88,7 @@ struct Engine::State {
 
   ExecutorHooks hooks(Communicators& communicators) {
     ExecutorHooks made;
-    made.lane_started = [](plan::Lane) { at::init_num_threads(); };
+    made.lane_started = [](plan::Lane lane) { set_up_thread(lane == plan::Lane::compute); };
     made.operation_started = [this](const plan::Operation& o) { current.started(o); };
     made.operation_ended = [this](const plan::Operation& o) { current.ended(o); };
     made.take_outside_wait = &Surroundings::take_own_wait;

@@ -165,6 +165,7 @@ bool Driver::is_last(std::uint64_t step) const {
 
 void drive(service::Context& context) {
   set_up_process(context.config());
+  set_up_thread(false);
   Driver(context).run();
 }
 
