@@ -55,11 +55,11 @@ std::string changed_keys(const config::Config& before, const config::Config& now
 void resolve_threads(config::Config& now, const config::Config* before, int cores, int cells) {
   bool same_world = before && before->parallel.ranks == now.parallel.ranks;
   int share = std::max(1, cores / cells);
-  auto resolve = [&](int& threads, int earlier) {
-    if (threads == 0) threads = same_world && earlier > 0 ? earlier : share;
+  auto resolve = [&](int& threads, int earlier, int fresh) {
+    if (threads == 0) threads = same_world && earlier > 0 ? earlier : fresh;
   };
-  resolve(now.compute.threads, before ? before->compute.threads : 0);
-  resolve(now.optimizer.threads, before ? before->optimizer.threads : 0);
+  resolve(now.compute.threads, before ? before->compute.threads : 0, share);
+  resolve(now.optimizer.threads, before ? before->optimizer.threads : 0, std::max(1, share / 4));
 }
 
 void check_threads(const config::Config& config, int cores) {

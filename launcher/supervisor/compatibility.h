@@ -18,8 +18,9 @@ std::string changed_keys(const config::Config& before, const config::Config& now
 bool is_fixed(const std::string& key);
 
 /// Thread counts that were chosen once hold as long as the world has the same size, so that a run that goes on has the
-/// bits of one that was never stopped. 0 in `now` becomes the number of `before`, or, without one, `cores` of this
-/// machine shared by the `cells` of this node.
+/// bits of one that was never stopped. 0 in `now` becomes the number of `before`, or, without one, a cell's share of
+/// this machine's `cores` for the worker, and a quarter of that for the optimizer server: it updates while the worker
+/// computes on the same cores, and memory bandwidth, not arithmetic, bounds it. `cells`: of this node.
 void resolve_threads(config::Config& now, const config::Config* before, int cores, int cells);
 
 /// Throws Error(usage) with both numbers when one process would have more threads than the `cores` that it may use.

@@ -59,8 +59,8 @@ void ChunkUpdate::compute(const placement::Chunk& chunk, const step_protocol::De
   if (!by_plugin(chunk)) return compute_bias(chunk);
   GanymedeStep step = step_of(record);
   std::atomic<int> result{0};
-  team_.run([&](int index) {
-    auto [from, to] = part_of(chunk.count, index, team_.size());
+  team_.run([&](int piece) {
+    auto [from, to] = part_of(chunk.count, piece, team_.pieces());
     int part = from == to ? 0 : compute_part(chunk, step, from, to);
     if (part != 0) result.store(part, std::memory_order_relaxed);
   });
@@ -101,8 +101,8 @@ void ChunkUpdate::compute_bias(const placement::Chunk& chunk) {
 void ChunkUpdate::copy(const placement::Chunk& chunk, std::uint64_t step) {
   bool blocks = by_blocks(memory_, chunk.bucket);
   std::size_t slots = by_plugin(chunk) ? memory_.state.size() : 0;  // a selection bias has no state
-  team_.run([&](int index) {
-    auto [from, to] = part_of(chunk.count, index, team_.size());
+  team_.run([&](int piece) {
+    auto [from, to] = part_of(chunk.count, piece, team_.pieces());
     std::int64_t at = chunk.shard_offset + from, count = to - from;
     std::copy_n(redo(0) + from, count, memory_.master.data() + at);
     for (std::size_t i = 0; i < slots; i++) std::copy_n(redo(1 + i) + from, count, memory_.state[i].data() + at);
@@ -113,12 +113,12 @@ void ChunkUpdate::copy(const placement::Chunk& chunk, std::uint64_t step) {
   if (blocks) publish_chunk_blocks(chunk, step);
 }
 
-/// When all of the chunk is in the master: a block may begin in the part of another thread, or in the chunk before.
+/// When all of the chunk is in the master: a block may begin in another piece, or in the chunk before.
 void ChunkUpdate::publish_chunk_blocks(const placement::Chunk& chunk, std::uint64_t step) {
-  std::vector<wire::NonFinite> found(static_cast<std::size_t>(team_.size()));
-  team_.run([&](int index) {
-    auto [from, to] = part_of(chunk.count, index, team_.size());
-    found[static_cast<std::size_t>(index)] =
+  std::vector<wire::NonFinite> found(static_cast<std::size_t>(team_.pieces()));
+  team_.run([&](int piece) {
+    auto [from, to] = part_of(chunk.count, piece, team_.pieces());
+    found[static_cast<std::size_t>(piece)] =
         publish_blocks(memory_, placement_, chunk.bucket, chunk.shard_offset + from, to - from);
   });
   for (const wire::NonFinite& one : found) refuse_non_finite(placement_, one, step);

@@ -4,7 +4,6 @@
 
 #include "common/base/error.h"
 #include "common/base/log.h"
-#include "common/os/machine.h"
 #include "common/service/run_directory.h"
 #include "services/optimizer/loading.h"
 #include "services/optimizer/operations.h"
@@ -43,12 +42,6 @@ void await_decision(service::Context& context, const Word& decided_step, std::ui
 
 }  // namespace
 
-int thread_count(const config::Config& config) {
-  if (config.optimizer.threads > 0) return config.optimizer.threads;
-  int per_node = config.topology.ranks_per_node > 0 ? config.topology.ranks_per_node : config.parallel.ranks;
-  return std::clamp(os::inspect_machine().cores / std::max(per_node, 1) / 8, 1, 16);
-}
-
 double side_wait_seconds(const config::Config& config) { return config.launch.collective_timeout_seconds / 2; }
 
 CellMemory attach(service::Context& context) {
@@ -78,7 +71,7 @@ void serve(service::Context& context) {
   EngineOptions options;
   options.bias_update_rate = context.config().model.bias_update_rate;
   options.optimizer_hash = plugin.hash;
-  options.threads = thread_count(context.config());
+  options.threads = context.config().optimizer.threads;
   options.side_wait_seconds = side_wait_seconds(context.config());
   options.finishing = [&context] { return context.finishing(); };
   UpdateEngine engine(context.placement(), *plugin.table, memory, options);

@@ -8,10 +8,6 @@ namespace ganymede::optimizer {
 /// The segments of a cell as the engine sees them; they must outlive it. Throws Error.
 CellMemory attach(service::Context& context);
 
-/// Threads that share a chunk: as configured, else an eighth of the cell's cores, at most 16: memory bandwidth, not
-/// arithmetic, bounds the update.
-int thread_count(const config::Config& config);
-
 /// How long an update waits with a full side buffer before it cancels the snapshot: well within the time after which
 /// workers that wait for the update, and the launcher that sees no progress, would take it for a fault.
 double side_wait_seconds(const config::Config& config);

@@ -7,13 +7,16 @@
 namespace ganymede::optimizer {
 namespace {
 
-constexpr int spins = 2000;  // some ten microseconds: longer than the time between the chunks of a step
+constexpr int spins = 2000;       // some ten microseconds: longer than the time between the chunks of a step
+constexpr int fewest_pieces = 8;  // of a chunk that threads share: some 2,000 elements
 
 }  // namespace
 
 Team::Team(int threads)
-    : members_(start_threads(
-          std::max(threads - 1, 0), [this](int i) { member(i + 1); }, [this] { end(); })) {}
+    : pieces_(threads > 1 ? std::max(threads, fewest_pieces) : 1),
+      next_(pieces_),
+      members_(start_threads(
+          std::max(threads - 1, 0), [this](int) { member(); }, [this] { end(); })) {}
 
 Team::~Team() {
   end();
@@ -27,27 +30,36 @@ void Team::end() {
 }
 
 void Team::run(const std::function<void(int)>& work) {
+  work_ = &work;  // nobody reads it: no piece of the round before is left
+  done_.store(0, std::memory_order_relaxed);
+  next_.store(0, std::memory_order_release);
   if (!members_.empty()) {
-    work_ = &work;
-    busy_.store(static_cast<int>(members_.size()), std::memory_order_relaxed);
     round_.fetch_add(1);
     round_.notify_all();
   }
-  work(0);
-  for (int i = 0; busy_.load(std::memory_order_acquire) != 0; i++) {
+  take_pieces();
+  for (int i = 0; done_.load(std::memory_order_acquire) != pieces_; i++) {
     if (i >= spins) std::this_thread::yield();
   }
 }
 
-void Team::member(int index) {
+/// Also right when a member comes late, in a round after the one that it was woken for.
+void Team::take_pieces() {
+  for (int piece = next_.fetch_add(1, std::memory_order_acquire); piece < pieces_;
+       piece = next_.fetch_add(1, std::memory_order_acquire)) {
+    (*work_)(piece);
+    done_.fetch_add(1, std::memory_order_release);
+  }
+}
+
+void Team::member() {
   std::uint32_t seen = 0;
   while (true) {
     for (int i = 0; i < spins && round_.load(std::memory_order_acquire) == seen; i++) continue;
     round_.wait(seen);
-    seen++;
+    seen = round_.load(std::memory_order_acquire);
     if (ending_.load()) return;
-    (*work_)(index);
-    busy_.fetch_sub(1, std::memory_order_release);
+    take_pieces();
   }
 }
 

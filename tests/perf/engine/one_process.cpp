@@ -41,7 +41,7 @@ std::vector<double> train(const config::Config& config, std::uint64_t steps) {
   optimizer::EngineOptions options;
   options.bias_update_rate = config.model.bias_update_rate;
   options.optimizer_hash = plugin.hash;
-  options.threads = optimizer::thread_count(config);
+  options.threads = config.optimizer.threads;
   optimizer::UpdateEngine update(cell.placement(), *plugin.table, memory, options);
   worker::Communicators communicators(config, cell.placement(), 60, collectives::make_single);
   worker::Engine engine(cell, communicators, 1, plugin.hash);

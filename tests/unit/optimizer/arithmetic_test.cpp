@@ -1,8 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
+#include <atomic>
 #include <thread>
+#include <vector>
 
 #include "services/optimizer/selection_bias.h"
 #include "services/optimizer/team.h"
@@ -31,21 +32,36 @@ TEST(SelectionBias, PartOfTheExpertsUsesTheMeanOfAll) {
   EXPECT_THAT(updated, testing::ElementsAre(1, -1));
 }
 
-TEST(Team, EveryMemberWorksOnceARound) {
-  Team team(4);
-  std::array<int, 4> rounds{};
-  for (int i = 0; i < 2000; i++) team.run([&](int index) { rounds[index]++; });
-  EXPECT_THAT(rounds, testing::Each(2000));
+TEST(Team, EveryPieceIsDoneOnceARound) {
+  for (int threads : {1, 2, 4}) {
+    Team team(threads);
+    std::vector<int> rounds(team.pieces());
+    for (int i = 0; i < 2000; i++) team.run([&](int piece) { rounds[piece]++; });
+    EXPECT_THAT(rounds, testing::Each(2000)) << threads;
+  }
 }
 
 TEST(Team, WakesAfterSleep) {
   Team team(3);
-  std::array<int, 3> rounds{};
+  std::vector<int> rounds(team.pieces());
   for (int i = 0; i < 3; i++) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    team.run([&](int index) { rounds[index]++; });
+    team.run([&](int piece) { rounds[piece]++; });
   }
   EXPECT_THAT(rounds, testing::Each(3));
+}
+
+TEST(Team, AThreadThatIsHeldUpHoldsUpOnePiece) {
+  Team team(2);
+  std::atomic<int> done{0};
+  std::atomic<bool> held{false};
+  team.run([&](int) {
+    if (!held.exchange(true)) {  // the first piece takes as long as all the others
+      while (done.load() != team.pieces() - 1) std::this_thread::yield();
+    }
+    done++;
+  });
+  EXPECT_EQ(done.load(), team.pieces());
 }
 
 }  // namespace

@@ -194,13 +194,6 @@ TEST(OptimizerServer, PluginThatChangedSinceTheRunBeganIsRefused) {
   }
 }
 
-TEST(OptimizerServer, ThreadsComeFromTheConfigurationOrTheCores) {
-  config::Config config = Cell::small_config();
-  EXPECT_GE(thread_count(config), 1);
-  config.optimizer.threads = 5;
-  EXPECT_EQ(thread_count(config), 5);
-}
-
 TEST(OptimizerServer, GivesASnapshotUpBeforeWhoeverWaitsForTheUpdateGivesItUp) {
   for (double timeout : {5.0, 120.0, 1800.0}) {
     config::Config config = Cell::small_config();

@@ -55,8 +55,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(ThreadCounts, AreSharedBetweenTheRanksOfANode) {
   config::Config config;
   config.parallel.ranks = 3;
-  resolve_threads(config, nullptr, 8, config.parallel.ranks);
-  EXPECT_EQ(config.compute.threads, 2);
+  resolve_threads(config, nullptr, 26, config.parallel.ranks);
+  EXPECT_EQ(config.compute.threads, 8);
   EXPECT_EQ(config.optimizer.threads, 2);
 }
 
@@ -65,6 +65,7 @@ TEST(ThreadCounts, AreAtLeastOne) {
   config.parallel.ranks = 4;
   resolve_threads(config, nullptr, 2, config.parallel.ranks);
   EXPECT_EQ(config.compute.threads, 1);
+  EXPECT_EQ(config.optimizer.threads, 1);
 }
 
 TEST(ThreadCounts, OfAWorldOfTheSameSizeAreKept) {
