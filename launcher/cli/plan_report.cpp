@@ -26,21 +26,25 @@ void add_segments(PlanReport& report) {
 }
 
 void simulate(PlanReport& report, const Durations& durations) {
-  std::vector<double> ms, updated_from;
+  plan::OperationCosts costs;
+  costs.links = plan::links_of(report.moved);
   if (durations.hardware) {
-    ms = plan::hardware_durations(report.plan, report.config, report.placement, report.choices, *durations.hardware);
+    costs.durations_ms =
+        plan::hardware_durations(report.plan, report.config, report.placement, report.choices, *durations.hardware);
     int slots = static_cast<int>(report.slots.size());
     report.update_ms = plan::update_ms(report.config, report.placement, *durations.hardware, slots);
-    updated_from = plan::updated_from_ms(report.plan, report.config, report.placement, *durations.hardware, slots);
+    costs.earliest_ms = plan::updated_from_ms(report.plan, report.config, report.placement, *durations.hardware, slots);
   } else {
-    ms = plan::MeasuredOperations(durations.measured).durations(report.plan, report.config, report.placement);
+    costs.durations_ms =
+        plan::MeasuredOperations(durations.measured).durations(report.plan, report.config, report.placement);
   }
-  plan::ExecutorReport run = plan::SimulatedExecutor(ms, updated_from).run(report.plan, {});
+  plan::ExecutorReport run = plan::SimulatedExecutor(costs).run(report.plan, {});
   report.spans = std::move(run.spans);
   report.lanes = run.lanes;
   report.exposed = plan::exposed_communication(report.plan, report.spans);
   report.step_ms = plan::length_ms(report.spans);
-  report.update_exposed_ms = report.step_ms - plan::length_ms(plan::timeline(report.plan, ms));
+  costs.earliest_ms.clear();
+  report.update_exposed_ms = report.step_ms - plan::length_ms(plan::timeline(report.plan, costs));
   report.durations = durations.source;
   if (durations.hardware) hold_against(*durations.hardware, report);
 }

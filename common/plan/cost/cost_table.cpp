@@ -197,4 +197,12 @@ std::vector<double> hardware_durations(const StepPlan& plan, const config::Confi
   return durations;
 }
 
+std::vector<Link> links_of(const std::vector<Moved>& sent) {
+  std::vector<Link> links;
+  links.reserve(sent.size());
+  for (const Moved& moved : sent)
+    links.push_back(moved.between > 0 ? Link::between_nodes : moved.inside > 0 ? Link::inside_node : Link::none);
+  return links;
+}
+
 }  // namespace ganymede::plan

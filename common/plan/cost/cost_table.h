@@ -4,6 +4,7 @@
 
 #include "common/plan/cost/hardware.h"
 #include "common/plan/plan.h"
+#include "common/plan/simulated/timeline.h"
 #include "common/plan/traffic.h"
 
 /// How long each operation of a plan takes on a machine that is described by a few numbers.
@@ -19,5 +20,9 @@ std::vector<double> hardware_durations(const StepPlan& plan, const config::Confi
 /// Bytes that a gather, a reduction, a dispatch or a combine sends by `choices`; none for other operations.
 Moved operation_traffic(const Operation& operation, const config::Config& config, const placement::Placement& placement,
                         const TrafficChoices& choices);
+
+/// By what each operation sends: the link between nodes where anything crosses it, else that inside the node. An
+/// operation counts for it as long as it lasts, with the sums that it makes of what has come.
+std::vector<Link> links_of(const std::vector<Moved>& sent);
 
 }  // namespace ganymede::plan

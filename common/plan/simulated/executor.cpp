@@ -30,25 +30,9 @@ std::string text_of(const std::exception_ptr& fault) {
 
 }  // namespace
 
-std::vector<Span> timeline(const StepPlan& plan, const std::vector<double>& durations_ms,
-                           const std::vector<double>& earliest_ms) {
-  std::vector<Span> spans(plan.operations.size());
-  std::array<double, lane_count> free_at{};
-  for (std::size_t i = 0; i < plan.operations.size(); ++i) {
-    const Operation& operation = plan.operations[i];
-    double& lane_free = free_at[static_cast<std::size_t>(operation.lane)];
-    double start = std::max(lane_free, i < earliest_ms.size() ? earliest_ms[i] : 0);
-    for (int d : operation.after) start = std::max(start, spans[d].end_ms);
-    double length = i < durations_ms.size() ? durations_ms[i] : 0;
-    spans[i] = {start, start + length, {}};
-    lane_free = start + length;
-  }
-  return spans;
-}
-
 ExecutorReport SimulatedExecutor::run(const StepPlan& plan, const OperationTable& table) {
   ExecutorReport report;
-  report.spans = timeline(plan, durations_ms_, earliest_ms_);
+  report.spans = timeline(plan, costs_);
   PoolMeter meter(plan);
   std::array<double, lane_count> last_end{};
   for (int index : by_end(report.spans)) {

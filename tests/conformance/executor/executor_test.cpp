@@ -42,7 +42,7 @@ std::unique_ptr<plan::Executor> simulated(const StepPlan& plan, unsigned seed) {
     seed = seed * 1664525u + 1013904223u;
     ms.push_back(seed % 3 == 0 ? 0 : (seed >> 16) % 100);
   }
-  return std::make_unique<plan::SimulatedExecutor>(ms);
+  return std::make_unique<plan::SimulatedExecutor>(plan::OperationCosts{ms});
 }
 
 class EveryExecutor : public testing::TestWithParam<Kind> {

@@ -83,7 +83,7 @@ TEST(NormInBackward, OffCountsAfterTheLastReduction) {
   int first = of_kind(off, OperationKind::accumulate_norm).front();
   std::vector<double> long_reductions(off.operations.size(), 0.0);
   for (int i : of_kind(off, OperationKind::reduce)) long_reductions[i] = 10;
-  std::vector<Span> spans = timeline(off, long_reductions);
+  std::vector<Span> spans = timeline(off, {long_reductions});
   EXPECT_GE(spans[first].start_ms, spans[of_kind(off, OperationKind::reduce).back()].end_ms);
 }
 
@@ -154,7 +154,7 @@ TEST(StreamUpdate, OffGathersAfterAllUpdates) {
   ASSERT_EQ(waits.size(), 1u);
   std::vector<double> durations(plan.operations.size(), 0.0);
   durations[waits[0]] = 50;
-  std::vector<Span> spans = timeline(plan, durations);
+  std::vector<Span> spans = timeline(plan, {durations});
   for (int i : of_kind(plan, OperationKind::gather)) EXPECT_GE(spans[i].start_ms, 50);
   config.stream_update = true;
   plan = train(config);

@@ -161,8 +161,8 @@ TEST(CostTable, RanksOfANodeShareWhatIsShared) {
   own.compute.fp32_gflops = 1e-3;
   Hardware shared = own;
   shared.compute.shared = true;
-  double alone = length_ms(timeline(plan, hardware_durations(plan, config, placement, choices_of(config), own)));
-  double both = length_ms(timeline(plan, hardware_durations(plan, config, placement, choices_of(config), shared)));
+  double alone = length_ms(timeline(plan, {hardware_durations(plan, config, placement, choices_of(config), own)}));
+  double both = length_ms(timeline(plan, {hardware_durations(plan, config, placement, choices_of(config), shared)}));
   EXPECT_NEAR(both / alone, 2, 1e-3);
 }
 

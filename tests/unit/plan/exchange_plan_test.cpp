@@ -181,12 +181,12 @@ double sum(const std::vector<double>& values) { return std::accumulate(values.be
 TEST(ExchangePlanInTime, ARowTravelsBesideTheComputationOfAnother) {
   for (int groups : {1, 2}) {
     StepPlan one = train(of({2, 2, groups, 1})), two = train(of({2, 2, groups, 2})), six = train(of({2, 2, groups, 6}));
-    EXPECT_EQ(length_ms(timeline(one, durations(one))), sum(durations(one)))
+    EXPECT_EQ(length_ms(timeline(one, {durations(one)})), sum(durations(one)))
         << "a row alone has nothing to wait beside";
     double compute = 5 * 10 * 3;  // five parts, three layers
-    EXPECT_LT(length_ms(timeline(two, durations(two))), 0.8 * sum(durations(two)));
-    EXPECT_LE(length_ms(timeline(two, durations(two))), 2 * compute + 2 * 8);
-    EXPECT_LE(length_ms(timeline(six, durations(six))), 6 * compute + 2 * 8)
+    EXPECT_LT(length_ms(timeline(two, {durations(two)})), 0.8 * sum(durations(two)));
+    EXPECT_LE(length_ms(timeline(two, {durations(two)})), 2 * compute + 2 * 8);
+    EXPECT_LE(length_ms(timeline(six, {durations(six)})), 6 * compute + 2 * 8)
         << "only the first way there and the last back";
   }
 }
@@ -198,7 +198,7 @@ TEST(ExchangePlanInTime, TheNextLayerIsGatheredBesideTheExchange) {
   for (std::size_t i = 0; i < ms.size(); ++i) {
     if (plan.operations[i].kind == OperationKind::gather) ms[i] = 4;
   }
-  std::vector<Span> spans = timeline(plan, ms);
+  std::vector<Span> spans = timeline(plan, {ms});
   int beside = 0;
   for (int g : of_kind(plan, OperationKind::gather)) {
     for (int d : of_kind(plan, OperationKind::dispatch)) {
@@ -210,7 +210,7 @@ TEST(ExchangePlanInTime, TheNextLayerIsGatheredBesideTheExchange) {
 
 TEST(ExchangePlanInTime, AnExchangeBesideNothingIsExposed) {
   StepPlan plan = train(of({2, 2, 2, 1}));
-  EXPECT_EQ(sum_ms(exposed_communication(plan, timeline(plan, durations(plan)))), 8 * 4 * 3);
+  EXPECT_EQ(sum_ms(exposed_communication(plan, timeline(plan, {durations(plan)}))), 8 * 4 * 3);
 }
 
 TEST(ExchangeForm, KeepsWhatCameOnlyWhereItsNumberIsKnown) {

@@ -25,7 +25,7 @@ StepPlan small_plan() {
 const std::vector<double> durations = {10, 5, 20, 5, 100};
 
 TEST(SimulatedExecutor, StartsWhenLaneAndDependenciesAreFree) {
-  ExecutorReport report = SimulatedExecutor(durations).run(small_plan(), {});
+  ExecutorReport report = SimulatedExecutor({durations}).run(small_plan(), {});
   const double starts[] = {0, 10, 10, 30, 15}, ends[] = {10, 15, 30, 35, 115};
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(report.spans[i].start_ms, starts[i]) << i;
@@ -37,18 +37,50 @@ TEST(SimulatedExecutor, StartsWhenLaneAndDependenciesAreFree) {
 }
 
 TEST(SimulatedExecutor, IsTheSameEveryTime) {
-  ExecutorReport first = SimulatedExecutor(durations).run(small_plan(), {});
-  ExecutorReport second = SimulatedExecutor(durations).run(small_plan(), {});
+  ExecutorReport first = SimulatedExecutor({durations}).run(small_plan(), {});
+  ExecutorReport second = SimulatedExecutor({durations}).run(small_plan(), {});
   for (int i = 0; i < 5; ++i) EXPECT_EQ(first.spans[i].end_ms, second.spans[i].end_ms);
 }
 
 TEST(SimulatedExecutor, MissingDurationsTakeNoTime) {
   EXPECT_EQ(length_ms(timeline(small_plan(), {})), 0);
-  EXPECT_EQ(length_ms(timeline(small_plan(), {10})), 10);
+  EXPECT_EQ(length_ms(timeline(small_plan(), {{10}})), 10);
+}
+
+TEST(SimulatedExecutor, TransfersOnOneLinkShareIt) {
+  StepPlan plan;
+  plan.operations = {
+      {.kind = OperationKind::gather, .lane = Lane::gather},
+      {.kind = OperationKind::forward, .lane = Lane::compute},
+      {.kind = OperationKind::reduce, .lane = Lane::reduce, .after = {1}},
+      {.kind = OperationKind::dispatch, .lane = Lane::exchange, .after = {1}},
+      {.kind = OperationKind::gather, .lane = Lane::gather},
+  };
+  std::vector<double> ms = {10, 4, 10, 8, 0};
+  auto ends = [&](const std::vector<Link>& links) {
+    std::vector<double> found;
+    for (const Span& span : timeline(plan, {ms, {}, links})) found.push_back(span.end_ms);
+    return found;
+  };
+  using enum Link;
+  EXPECT_EQ(ends({}), (std::vector<double>{10, 4, 14, 12, 10}));
+  // From 4 on two share: the gather has 6 ms left, which take 12; of the reduction 4 ms are left then.
+  EXPECT_EQ(ends({between_nodes, none, between_nodes, none, none}), (std::vector<double>{16, 4, 20, 12, 16}));
+  EXPECT_EQ(ends({between_nodes, none, between_nodes, inside_node, none}), (std::vector<double>{16, 4, 20, 12, 16}));
+  // Three share: the gather's 6 ms take 18, the exchange's last 2 ms 4, the reduction's 2 ms after it their own time.
+  EXPECT_EQ(ends({between_nodes, none, between_nodes, between_nodes, none}), (std::vector<double>{22, 4, 28, 26, 22}));
+}
+
+TEST(SimulatedExecutor, StartsNoOperationBeforeItsEarliestTime) {
+  OperationCosts costs{durations, {0, 0, 12.5, 0, 40}};
+  std::vector<Span> spans = timeline(small_plan(), costs);
+  EXPECT_EQ(spans[2].start_ms, 12.5);
+  EXPECT_EQ(spans[3].start_ms, 32.5);
+  EXPECT_EQ(spans[4].start_ms, 40);
 }
 
 TEST(Timeline, ExposedCommunicationIsWhatNoComputationCovers) {
-  std::vector<Span> spans = timeline(small_plan(), durations);
+  std::vector<Span> spans = timeline(small_plan(), {durations});
   std::vector<Interval> exposed = exposed_communication(small_plan(), spans);
   // Transfers run from 0 to 115 without a gap, computation from 10 to 15 and from 30 to 35.
   ASSERT_EQ(exposed.size(), 3u);
@@ -70,7 +102,7 @@ TEST(Timeline, AWaitForAnUpdateIsNoCommunication) {
 TEST(Timeline, NothingIsExposedWhereNothingIsTransferred) {
   StepPlan plan;
   plan.operations = {{.kind = OperationKind::forward, .lane = Lane::compute}};
-  EXPECT_TRUE(exposed_communication(plan, timeline(plan, {5})).empty());
+  EXPECT_TRUE(exposed_communication(plan, timeline(plan, {{5}})).empty());
 }
 
 TEST(Timeline, PeakIsSplitByKindAndLeavesOutTheArena) {
@@ -101,7 +133,7 @@ TEST(Timeline, TransfersOfALayerRunBesideTheComputationOfItsNeighbour) {
       ms.push_back(pass ? 10 : transfer ? 4.5 : 0);  // two buckets a layer: 9 ms
       computed += pass ? 10 : 0;
     }
-    std::vector<Span> spans = timeline(plan, ms);
+    std::vector<Span> spans = timeline(plan, {ms});
     EXPECT_LT(length_ms(spans), computed + 6 * 4.5) << wire::name(wire);
   }
 }

@@ -58,7 +58,7 @@ TEST(UpdateTime, OfAStreamedUpdateTheStepSeesWhatTheForwardDoesNotHide) {
     std::vector<double> durations;
     for (const Operation& o : plan.operations) durations.push_back(o.kind == OperationKind::forward ? ms : 0);
     std::vector<double> from = updated_from_ms(plan, config, placement, hardware, 2);
-    return length_ms(timeline(plan, durations, from)) - length_ms(timeline(plan, durations));
+    return length_ms(timeline(plan, {durations, from})) - length_ms(timeline(plan, {durations}));
   };
   EXPECT_NEAR(added(false, update), update, 1e-9);
   EXPECT_GT(added(true, update), 0) << "the embedding is needed at once";

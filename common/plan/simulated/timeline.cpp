@@ -1,0 +1,109 @@
+#include "common/plan/simulated/timeline.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace ganymede::plan {
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+
+/// From event to event; an event is an end of an operation or a time from which one may start.
+class Simulation {
+ public:
+  Simulation(const StepPlan& plan, const OperationCosts& costs)
+      : plan_(plan), costs_(costs), spans_(plan.operations.size()), done_(plan.operations.size()) {
+    for (std::size_t i = 0; i < plan.operations.size(); ++i) lane(i).queue.push_back(i);
+  }
+
+  std::vector<Span> run() {
+    for (double now = 0; now != never; now = next_event(now)) {
+      end_what_is_due(now);
+      while (begin_what_can(now)) end_what_is_due(now);
+    }
+    return std::move(spans_);
+  }
+
+ private:
+  struct Lane {
+    std::vector<std::size_t> queue;
+    std::size_t next = 0;  // in the queue: under way, or the one that waits
+    bool under_way = false;
+    double end_ms = 0;  // of what is under way, if nothing changes
+  };
+
+  Lane& lane(std::size_t operation) { return lanes_[static_cast<std::size_t>(plan_.operations[operation].lane)]; }
+  double length(std::size_t i) const { return i < costs_.durations_ms.size() ? costs_.durations_ms[i] : 0; }
+  double earliest(std::size_t i) const { return i < costs_.earliest_ms.size() ? costs_.earliest_ms[i] : 0; }
+  Link link(std::size_t i) const { return i < costs_.links.size() ? costs_.links[i] : Link::none; }
+
+  bool may_begin(const Lane& lane) const {
+    if (lane.under_way || lane.next == lane.queue.size()) return false;
+    const std::vector<int>& after = plan_.operations[lane.queue[lane.next]].after;
+    return std::all_of(after.begin(), after.end(), [&](int i) { return done_[static_cast<std::size_t>(i)]; });
+  }
+
+  /// One transfer more or less on a link: what is left of the others takes as much longer or shorter.
+  int& change_share(Link over, int change, double now) {
+    int& sharing = sharing_[static_cast<std::size_t>(over)];
+    int before = sharing;
+    sharing += change;
+    for (Lane& other : lanes_) {
+      if (!other.under_way || link(other.queue[other.next]) != over) continue;
+      other.end_ms = now + (other.end_ms - now) * sharing / before;
+    }
+    return sharing;
+  }
+
+  void begin(Lane& lane, double now) {
+    std::size_t operation = lane.queue[lane.next];
+    Link over = link(operation);
+    lane.end_ms = now + length(operation) * (over == Link::none ? 1 : change_share(over, 1, now));
+    lane.under_way = true;
+    spans_[operation].start_ms = now;
+  }
+
+  bool begin_what_can(double now) {
+    bool any = false;
+    for (Lane& lane : lanes_) {
+      if (!may_begin(lane) || earliest(lane.queue[lane.next]) > now) continue;
+      begin(lane, now);
+      any = true;
+    }
+    return any;
+  }
+
+  void end_what_is_due(double now) {
+    for (Lane& lane : lanes_) {
+      if (!lane.under_way || lane.end_ms > now) continue;
+      std::size_t operation = lane.queue[lane.next++];
+      spans_[operation].end_ms = now;
+      done_[operation] = true;
+      lane.under_way = false;
+      if (Link over = link(operation); over != Link::none) change_share(over, -1, now);
+    }
+  }
+
+  double next_event(double now) const {
+    double next = never;
+    for (const Lane& lane : lanes_) {
+      if (lane.under_way) next = std::min(next, lane.end_ms);
+      if (may_begin(lane)) next = std::min(next, std::max(now, earliest(lane.queue[lane.next])));
+    }
+    return next;
+  }
+
+  const StepPlan& plan_;
+  const OperationCosts& costs_;
+  std::vector<Span> spans_;
+  std::vector<bool> done_;
+  std::array<Lane, lane_count> lanes_;
+  std::array<int, 3> sharing_{};  // by link: transfers under way
+};
+
+}  // namespace
+
+std::vector<Span> timeline(const StepPlan& plan, const OperationCosts& costs) { return Simulation(plan, costs).run(); }
+
+}  // namespace ganymede::plan
