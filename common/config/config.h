@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,8 @@ namespace ganymede::config {
 enum class Dtype { fp32, bf16 };
 enum class Recompute { full, selective, none };
 enum class ExpertExchange { automatic, uneven };
-enum class Schedule { constant, cosine };
+enum class Schedule { constant, cosine, wsd };
+enum class DecayShape { linear, sqrt };
 enum class Router { sigmoid };
 enum class ReplicaState { replicated, sharded };
 enum class ParameterWire { fp32, bf16, fp8 };
@@ -85,6 +87,8 @@ struct Data {
   int balance_group = 1;              // rows are taken from groups of rows_per_step * balance_group of like cost
 };
 
+using HyperParameters = std::map<std::string, double>;
+
 struct Optimizer {
   std::string name = "adamw";
   std::string plugin_folder;  // where `<name>.so` lies; empty: "plugins" beside the programs
@@ -92,13 +96,14 @@ struct Optimizer {
   double min_lr_ratio = 0.1;  // the schedule ends at lr * min_lr_ratio
   Schedule schedule = Schedule::cosine;
   std::int64_t warmup_steps = 10;
-  std::int64_t decay_steps = 0;  // length of the schedule in steps; 0: run.steps
-  double beta1 = 0.9;
-  double beta2 = 0.95;
-  double eps = 1e-8;
+  std::int64_t decay_steps = 0;  // cosine: length of the schedule, 0: run.steps; wsd: of the decay, 0: a tenth of them
+  DecayShape decay_shape = DecayShape::linear;  // of wsd
   double weight_decay = 0.1;
   double clip_norm = 1.0;  // 0: no clipping
   int threads = 0;         // 0: chosen from the cores of the cell
+  /// What [optimizer.NAME] has for plugin NAME: "adamw.beta1" → 0.9. Which keys a plugin takes, with ranges and
+  /// defaults, is in its table of hyper-parameters; a run's effective configuration has all of its plugin's.
+  HyperParameters hyper;
 };
 
 struct Compute {
@@ -203,6 +208,9 @@ Config load(const std::string& file, const std::vector<std::string>& settings);
 
 /// The whole configuration as TOML, every key with its explanation; `load` of it gives the same Config.
 std::string effective(const Config& config);
+
+/// Values of the hyper-parameters of the run's plugin (`optimizer.name`), in the order of their names.
+std::vector<double> hyper_values(const Optimizer& optimizer);
 
 /// One key for the listing that the command line prints.
 struct FieldHelp {

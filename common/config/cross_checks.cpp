@@ -127,6 +127,13 @@ void check_data(const Config& c, const Origin& origin) {
 
 void check_steps(const Config& c, const Origin& origin) {
   const auto& o = c.optimizer;
+  if (o.schedule == Schedule::wsd) {
+    if (o.warmup_steps + o.decay_steps <= c.run.steps) return;
+    fail_usage(
+        "{}: key 'optimizer.warmup_steps' is {} and 'optimizer.decay_steps' {}: together more than the {} steps "
+        "of the run (run.steps).",
+        origin("optimizer.warmup_steps"), o.warmup_steps, o.decay_steps, c.run.steps);
+  }
   std::int64_t length = o.decay_steps > 0 ? o.decay_steps : c.run.steps;
   if (o.warmup_steps <= length) return;
   fail_usage("{}: key 'optimizer.warmup_steps' is {}, more than the {} steps of the schedule ({}).",

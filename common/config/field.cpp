@@ -32,6 +32,7 @@ std::string plain(double value) {
 }  // namespace
 
 std::string Range::describe() const {
+  if (least == -without_end && most == without_end) return "a finite number";
   if (above_least) return fmt::format("above {} and up to {}", plain(least), plain(most));
   return fmt::format("{} to {}", plain(least), plain(most));
 }

@@ -22,6 +22,9 @@ using Target =
 /// Upper end of a whole number that has no other: no 64 bits with a sign hold more.
 constexpr double endless = 0x1p63;
 
+/// Ends of a range that the key itself does not have.
+constexpr double without_end = 1e300;
+
 /// What a number may be; not looked at for other types. NaN and infinity are never allowed.
 struct Range {
   double least = 0, most = 0;

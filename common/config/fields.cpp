@@ -117,21 +117,24 @@ std::vector<Field> data_fields(Config& c) {
 
 std::vector<Field> optimizer_fields(Config& c) {
   Optimizer& o = c.optimizer;
-  return {
-      {"optimizer.name", &o.name, any, "plugin: NAME.so of the plugin folder"},
+  std::vector<Field> all = {
+      {"optimizer.name", &o.name, any, "plugin: NAME.so of the plugin folder; its own keys go into [optimizer.NAME]"},
       {"optimizer.plugin_folder", &o.plugin_folder, any, "empty: `plugins` beside the programs"},
       {"optimizer.lr", &o.lr, from(0, 1e3), "learning rate after the warm-up"},
       {"optimizer.min_lr_ratio", &o.min_lr_ratio, share, "the schedule ends at lr times this"},
-      {"optimizer.schedule", choice(o.schedule, {"constant", "cosine"}), any, "course of the learning rate"},
+      {"optimizer.schedule", choice(o.schedule, {"constant", "cosine", "wsd"}), any,
+       "course of the learning rate after the warm-up; wsd: constant, then a decay that ends with the run"},
       {"optimizer.warmup_steps", &o.warmup_steps, from(0, 1e12), "steps in which the learning rate rises from 0"},
-      {"optimizer.decay_steps", &o.decay_steps, from(0, 1e12), "length of the schedule in steps; 0: run.steps"},
-      {"optimizer.beta1", &o.beta1, {0, 0.999999, false}, "decay of the first moment"},
-      {"optimizer.beta2", &o.beta2, {0, 0.999999999, false}, "decay of the second moment"},
-      {"optimizer.eps", &o.eps, above(0, 1), "added to the root of the second moment"},
+      {"optimizer.decay_steps", &o.decay_steps, from(0, 1e12),
+       "cosine: length of the schedule, 0: run.steps; wsd: length of the decay, 0: a tenth of run.steps"},
+      {"optimizer.decay_shape", choice(o.decay_shape, {"linear", "sqrt"}), any,
+       "of wsd: 1 - x or 1 - sqrt(x), x the share of the decay that is over"},
       {"optimizer.weight_decay", &o.weight_decay, from(0, 1e3), "decoupled, on matrices"},
       {"optimizer.clip_norm", &o.clip_norm, from(0, 1e9), "gradients are scaled down to this norm; 0: never"},
       {"optimizer.threads", &o.threads, from(0, 1024), "of one optimizer server; 0: from the cores of its cell"},
   };
+  for (auto& [name, value] : o.hyper) all.push_back(hyper_field(name, value));
+  return all;
 }
 
 std::vector<Field> compute_fields(Config& c) {
@@ -202,12 +205,12 @@ std::vector<Field> fields(Config& config) {
 }
 
 std::string section_of(const std::string& key) {
-  auto dot = key.find('.');
+  auto dot = key.rfind('.');
   return dot == std::string::npos ? "" : key.substr(0, dot);
 }
 
 std::string name_of(const std::string& key) {
-  auto dot = key.find('.');
+  auto dot = key.rfind('.');
   return dot == std::string::npos ? key : key.substr(dot + 1);
 }
 

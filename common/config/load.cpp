@@ -32,6 +32,14 @@ struct Draft {
     return std::any_of(all.begin(), all.end(), [&](const Field& f) { return section_of(f.key) == name; });
   }
 
+  /// Takes a key of a plugin's section, which only the plugin knows; nullptr when it is none.
+  const Field* find_hyper(const std::string& key) {
+    std::string name = hyper_name(key);
+    if (name.empty()) return nullptr;
+    all.push_back(hyper_field(name, config.optimizer.hyper[name]));
+    return &all.back();
+  }
+
   /// The known key that was probably meant, or "".
   std::string meant(const std::string& key) const;
   void set(const std::string& key, const Value& value, const std::string& where);
@@ -46,6 +54,7 @@ std::string Draft::meant(const std::string& key) const {
     names.push_back(name_of(f.key));
   }
   std::string section = section_of(key);
+  if (find(section)) return section;
   if (!has_section(section)) section = nearest(section, sections);
   for (const auto& f : all) {
     if (section_of(f.key) == section) here.push_back(name_of(f.key));
@@ -58,7 +67,9 @@ std::string Draft::meant(const std::string& key) const {
 }
 
 void Draft::set(const std::string& key, const Value& value, const std::string& where) {
-  if (const Field* field = find(key)) {
+  const Field* field = find(key);
+  if (!field) field = find_hyper(key);
+  if (field) {
     assign(*field, value, where);
     origins[key] = where;
     return;

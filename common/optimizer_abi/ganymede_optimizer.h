@@ -20,18 +20,23 @@ typedef struct GanymedeStateSlot {
   const char* meaning; /* slots of two optimizers with equal meaning can be migrated: "momentum", "second_moment" */
 } GanymedeStateSlot;
 
+/* A number that a user may set. Learning rate, weight decay and clipping are no hyper-parameters: every optimizer gets
+ * them from [optimizer], in GanymedeStep. */
 typedef struct GanymedeHyperParameter {
-  const char* name; /* key under [optimizer] of the configuration */
+  const char* name; /* key in [optimizer.NAME] of the configuration: "beta1" */
+  const char* help; /* one line for a person: "decay of the first moment" */
   double default_value, lowest, highest;
 } GanymedeHyperParameter;
 
-/* Hyper-parameters of one step, from its decision record. */
+/* What one step is computed with, from its decision record. */
 typedef struct GanymedeStep {
   uint32_t size; /* sizeof(GanymedeStep) of the caller */
-  uint32_t reserved;
-  uint64_t step; /* 1 for the first update */
-  double lr, beta1, beta2, eps, weight_decay;
+  uint32_t hyper_count;
+  uint64_t step;         /* 1 for the first update */
+  double lr;             /* of this step, after warm-up and schedule */
+  double weight_decay;   /* decoupled; for chunks that are `decayed` */
   double gradient_scale; /* clip factor: gradients are multiplied by it */
+  const double* hyper;   /* [hyper_count], in the order of the plugin's table */
 } GanymedeStep;
 
 /* One run of elements of one parameter under one rule. Inputs are not changed; outputs may not alias inputs. */

@@ -12,6 +12,9 @@ using Word = std::atomic<std::uint64_t>;
 /// Value of a word of `working_copy_ready` or `batch slots` before its first publication.
 constexpr std::uint64_t never = ~std::uint64_t{0};
 
+/// That an optimizer plugin may have.
+constexpr std::size_t most_hyper_parameters = 24;
+
 /// What one step decided, written by the worker of each cell alike (rule 9). Self-contained: a log line, a replay
 /// after a crash and the update all need nothing else. Expert counts follow in the entry `expert_counts`.
 struct DecisionRecord {
@@ -20,12 +23,13 @@ struct DecisionRecord {
   std::uint64_t loss_tokens = 0;
   double grad_norm = 0;    // of the whole model before clipping
   double clip_factor = 1;  // gradients are multiplied by it
-  double lr = 0;
-  double beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0;
-  std::uint64_t apply = 1;            // 0: the step is skipped (non-finite values)
-  std::uint64_t stop_after = 0;       // 1: the run ends when this step is committed everywhere
-  std::uint64_t snapshot_after = 0;   // 1: a checkpoint of the state after this step
-  std::uint64_t snapshot_before = 0;  // 1: the record before this one ordered one (see rule 18)
+  double lr = 0, weight_decay = 0;
+  std::uint64_t hyper_count = 0;
+  double hyper[most_hyper_parameters] = {};  // of the optimizer plugin, in the order of their names
+  std::uint64_t apply = 1;                   // 0: the step is skipped (non-finite values)
+  std::uint64_t stop_after = 0;              // 1: the run ends when this step is committed everywhere
+  std::uint64_t snapshot_after = 0;          // 1: a checkpoint of the state after this step
+  std::uint64_t snapshot_before = 0;         // 1: the record before this one ordered one (see rule 18)
   std::uint64_t state_epoch = 0;
   std::uint64_t optimizer_hash = 0;  // of the plugin file
   std::uint64_t change_number = 0;

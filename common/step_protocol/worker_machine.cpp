@@ -164,10 +164,11 @@ DecisionRecord decide(std::span<const Vote> votes, const DecisionRecord& previou
   DecisionRecord record;
   record.step = votes[0].step;
   record.lr = policy.lr;
-  record.beta1 = policy.beta1;
-  record.beta2 = policy.beta2;
-  record.eps = policy.eps;
   record.weight_decay = policy.weight_decay;
+  if (policy.hyper.size() > most_hyper_parameters)
+    impossible(__FILE__, __LINE__, "more hyper-parameters than a record");
+  record.hyper_count = policy.hyper.size();
+  std::copy(policy.hyper.begin(), policy.hyper.end(), record.hyper);
   record.optimizer_hash = policy.optimizer_hash;
   record.state_epoch = previous.state_epoch;
   record.change_number = decide_change(votes, previous);

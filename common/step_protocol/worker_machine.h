@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 /// The worker's half of the protocol: joining a generation, the exchange that decides where to go on, and the vote.
 /// Pure functions and plain data: the worker carries the actions out with collectives and shared memory, the crash
@@ -56,7 +57,8 @@ struct Vote {
 
 /// What the configuration says about step s: the same on all ranks.
 struct StepPolicy {
-  double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0, clip_norm = 0;
+  double lr = 0, weight_decay = 0, clip_norm = 0;
+  std::vector<double> hyper{};       // of the optimizer plugin, in the order of their names; ≤ most_hyper_parameters
   std::uint64_t last_step = 0;       // run.steps
   std::uint64_t snapshot_every = 0;  // 0: only at the end
   std::uint64_t optimizer_hash = 0;

@@ -24,6 +24,7 @@ namespace {
 const std::map<std::string, std::vector<std::string>> dispatched = {
     {"data", {"ganymede-data"}},
     {"checkpoint", {"ganymede-checkpoint"}},
+    {"optimizer", {"ganymede-optimizer"}},
     {"eval", {"ganymede-worker", "eval"}},
     {"generate", {"ganymede-worker", "generate"}},
 };
@@ -47,6 +48,7 @@ int run(int argc, char** argv) {
   add_train(app);
   app.add_subcommand("data", "Pack text into a dataset, inspect one: ganymede data --help");
   app.add_subcommand("checkpoint", "List, verify and dump checkpoints: ganymede checkpoint --help");
+  app.add_subcommand("optimizer", "List optimizers, describe one's keys and state: ganymede optimizer --help");
   app.add_subcommand("eval", "Loss of a checkpoint on a dataset: ganymede eval --help");
   app.add_subcommand("generate", "Continue a text with a checkpoint: ganymede generate --help");
   add_plan(app);

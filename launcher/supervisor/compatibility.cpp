@@ -1,6 +1,7 @@
 #include "launcher/supervisor/compatibility.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -24,11 +25,13 @@ struct Difference {
 };
 
 std::vector<Difference> differences(config::Config before, config::Config now) {
-  auto old_fields = config::fields(before), new_fields = config::fields(now);
+  std::map<std::string, std::string> was;
+  for (const config::Field& field : config::fields(before)) was[field.key] = config::to_toml(field);
   std::vector<Difference> all;
-  for (std::size_t i = 0; i < old_fields.size(); ++i) {
-    std::string was = config::to_toml(old_fields[i]), is = config::to_toml(new_fields[i]);
-    if (was != is) all.push_back({old_fields[i].key, was, is});
+  for (const config::Field& field : config::fields(now)) {
+    auto found = was.find(field.key);  // a plugin's key may be in one of the two alone
+    std::string is = config::to_toml(field);
+    if (found != was.end() && found->second != is) all.push_back({field.key, found->second, is});
   }
   return all;
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -65,8 +66,9 @@ class ConfigFile {
   bool kept_ = false;
 };
 
-/// Copies the plugin into the run directory and fills in what the services need to know of it.
-void prepare_plugin(service::Job& job, Launching& launching) {
+/// Copies the plugin into the run directory and fills in what the services need to know of it; with the defaults of
+/// hyper-parameters that the recipe does not have.
+void prepare_plugin(ReadyRun& ready, Launching& launching) {
   launching.enter("preparing the optimizer plugin");
   os::Command command;
   command.arguments = {launching.programs + "/ganymede-optimizer", "prepare", "--run", fs::current_path().string()};
@@ -80,9 +82,10 @@ void prepare_plugin(service::Job& job, Launching& launching) {
   }
   try {
     auto prepared = nlohmann::json::parse(result.output);
-    job.slots = prepared.at("slots").get<std::vector<std::string>>();
-    job.plugin = prepared.at("plugin").get<std::string>();
-    job.plugin_hash = std::stoull(prepared.at("hash").get<std::string>(), nullptr, 16);
+    ready.job.slots = prepared.at("slots").get<std::vector<std::string>>();
+    ready.job.plugin = prepared.at("plugin").get<std::string>();
+    ready.config.optimizer.hyper.merge(prepared.at("hyper").get<std::map<std::string, double>>());
+    ready.job.plugin_hash = std::stoull(prepared.at("hash").get<std::string>(), nullptr, 16);
   } catch (const std::exception& error) {
     fail("What ganymede-optimizer prepare printed is not understood ({}): are the programs of one build?",
          error.what());
@@ -151,7 +154,8 @@ ReadyRun begin_run(Launching& launching) {
   }
   check_dataset(start, ready.config, ready.job.dataset, run, launching.terminal);
   ready.job.interface = interface_of(ready.config, options);
-  prepare_plugin(ready.job, launching);
+  prepare_plugin(ready, launching);
+  file.replace(ready.config);
   show_and_check(ready, ranks, before && !own.intact.empty() ? changed_keys(*before, ready.config) : "",
                  launching.terminal);
   service::write_job(ready.job);
@@ -178,7 +182,7 @@ ReadyRun begin_on_node(Launching& launching, const Welcome& welcome) {
         "there.",
         ready.config.data.path, options.node, ready.job.dataset, welcome.dataset);
   ready.job.interface = interface_of(ready.config, options);
-  prepare_plugin(ready.job, launching);
+  prepare_plugin(ready, launching);
   if (ready.job.plugin_hash != welcome.plugin_hash)
     fail_usage("Node {} has another optimizer plugin '{}' than node 0: install the same programs on all nodes.",
                options.node, ready.config.optimizer.name);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <span>
+#include <string_view>
 
 #include "common/base/error.h"
 #include "services/optimizer/plugin.h"
@@ -25,16 +27,28 @@ std::pair<std::int64_t, std::int64_t> part_of(std::int64_t count, int index, int
 
 }  // namespace
 
-GanymedeStep step_of(const step_protocol::DecisionRecord& record) {
-  GanymedeStep step{};
-  step.size = sizeof(step);
-  step.step = record.step;
-  step.lr = record.lr;
-  step.beta1 = record.beta1;
-  step.beta2 = record.beta2;
-  step.eps = record.eps;
-  step.weight_decay = record.weight_decay;
-  step.gradient_scale = record.clip_factor;
+StepValues::StepValues(const GanymedeOptimizer& plugin, const step_protocol::DecisionRecord& record) {
+  std::vector<std::string_view> names;
+  for (const auto& key : std::span(plugin.hyper_parameters, plugin.hyper_parameter_count)) names.emplace_back(key.name);
+  if (names.size() != record.hyper_count) {
+    fail("step {} was decided with {} hyper-parameters, but optimizer '{}' has {}: go on with the run's own plugin",
+         record.step, record.hyper_count, plugin.name, names.size());
+  }
+  for (std::size_t i = 0; i < names.size(); i++) {
+    auto place = std::count_if(names.begin(), names.end(), [&](std::string_view other) { return other < names[i]; });
+    hyper_[i] = record.hyper[place];
+  }
+  step_.size = sizeof(step_);
+  step_.hyper_count = plugin.hyper_parameter_count;
+  step_.step = record.step;
+  step_.lr = record.lr;
+  step_.weight_decay = record.weight_decay;
+  step_.gradient_scale = record.clip_factor;
+}
+
+GanymedeStep StepValues::step() const {
+  GanymedeStep step = step_;
+  step.hyper = hyper_.data();
   return step;
 }
 
@@ -57,7 +71,8 @@ bool ChunkUpdate::by_plugin(const placement::Chunk& chunk) const { return moe_la
 
 void ChunkUpdate::compute(const placement::Chunk& chunk, const step_protocol::DecisionRecord& record) {
   if (!by_plugin(chunk)) return compute_bias(chunk);
-  GanymedeStep step = step_of(record);
+  if (values_.step().step != record.step) values_ = StepValues(plugin_, record);
+  GanymedeStep step = values_.step();
   std::atomic<int> result{0};
   team_.run([&](int piece) {
     auto [from, to] = part_of(chunk.count, piece, team_.pieces());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -10,6 +11,20 @@
 #include "services/optimizer/team.h"
 
 namespace ganymede::optimizer {
+
+/// The plugin's view of a decision record: a record has the hyper-parameters by name, a plugin in its own order.
+class StepValues {
+ public:
+  StepValues() = default;
+  /// Throws Error when the record was decided for a plugin with others.
+  StepValues(const GanymedeOptimizer& plugin, const step_protocol::DecisionRecord& record);
+  /// Points into this object. Its `step` is 0 before one is known.
+  GanymedeStep step() const;
+
+ private:
+  GanymedeStep step_{};
+  std::array<double, step_protocol::most_hyper_parameters> hyper_{};
+};
 
 /// The arithmetic of one chunk in its two halves: `compute` reads gradient, master and state and writes the redo area
 /// alone; `copy` brings the redo area into master, state and working copy. Both may be done again from the start.
@@ -36,10 +51,8 @@ class ChunkUpdate {
   const CellMemory& memory_;
   double bias_update_rate_;
   std::vector<int> moe_layer_;  // per parameter: which MoE layer's selection bias it is, or -1
+  StepValues values_;           // of the step that is being applied
   Team team_;
 };
-
-/// The plugin's view of a decision record.
-GanymedeStep step_of(const step_protocol::DecisionRecord& record);
 
 }  // namespace ganymede::optimizer

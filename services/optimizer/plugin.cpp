@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -46,12 +47,21 @@ void check_slots(const GanymedeOptimizer& table, const std::string& path) {
 
 void check_hyper_table(const GanymedeOptimizer& table, const std::string& path) {
   std::uint32_t count = table.hyper_parameter_count;
+  std::set<std::string> seen;
   bool valid = count <= most_hyper_parameters && (count == 0 || table.hyper_parameters != nullptr);
   for (std::uint32_t i = 0; valid && i < count; i++) {
     const GanymedeHyperParameter& key = table.hyper_parameters[i];
-    valid = is_name(key.name) && key.lowest <= key.default_value && key.default_value <= key.highest;
+    valid = is_name(key.name) && key.help != nullptr && key.lowest <= key.default_value &&
+            key.default_value <= key.highest && seen.insert(key.name).second;
   }
   if (!valid) fail("optimizer plugin {} has an invalid table of hyper-parameters", path);
+}
+
+[[noreturn]] void refuse_key(const std::string& key, const std::map<std::string, const GanymedeHyperParameter*>& keys) {
+  std::vector<std::string> known;
+  for (const auto& one : keys) known.push_back("optimizer." + one.first);
+  if (known.empty()) fail_usage("Key 'optimizer.{}' is not known: that optimizer has no keys of its own.", key);
+  fail_usage("Key 'optimizer.{}' is not known; there are {}.", key, fmt::join(known, ", "));
 }
 
 /// The end of a file that was cut off is mapped all the same, and touching it ends the process by a signal. What is no
@@ -117,24 +127,26 @@ void check_table(const GanymedeOptimizer* table, const std::string& path) {
   check_hyper_table(*table, path);
 }
 
-void check_hyper_parameters(const GanymedeOptimizer& table, const config::Optimizer& settings) {
-  const std::map<std::string, double> values = {{"lr", settings.lr},
-                                                {"beta1", settings.beta1},
-                                                {"beta2", settings.beta2},
-                                                {"eps", settings.eps},
-                                                {"weight_decay", settings.weight_decay}};
+std::map<std::string, double> hyper_parameters(const GanymedeOptimizer& table, const std::string& name,
+                                               const config::Optimizer& settings) {
+  std::string section = name + ".";
+  std::map<std::string, const GanymedeHyperParameter*> keys;
+  std::map<std::string, double> values;
   for (const auto& key : std::span(table.hyper_parameters, table.hyper_parameter_count)) {
-    auto value = values.find(key.name);
-    if (value == values.end()) {
-      fail_usage(
-          "optimizer '{}' needs the hyper-parameter '{}', which [optimizer] does not have: choose another optimizer",
-          table.name, key.name);
-    }
-    if (value->second < key.lowest || value->second > key.highest) {
-      fail_usage("optimizer.{} = {} is outside of what optimizer '{}' takes: {} to {}", key.name, value->second,
-                 table.name, key.lowest, key.highest);
-    }
+    keys[section + key.name] = &key;
+    values[section + key.name] = key.default_value;
   }
+  for (const auto& [key, value] : settings.hyper) {
+    if (!key.starts_with(section)) continue;
+    auto found = keys.find(key);
+    if (found == keys.end()) refuse_key(key, keys);
+    double lowest = found->second->lowest, highest = found->second->highest;
+    if (!(value >= lowest && value <= highest)) {
+      fail_usage("Key 'optimizer.{}' is {}, but has to be {} to {}.", key, value, lowest, highest);
+    }
+    values[key] = value;
+  }
+  return values;
 }
 
 }  // namespace ganymede::optimizer

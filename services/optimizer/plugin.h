@@ -1,17 +1,18 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "common/config/config.h"
 #include "common/optimizer_abi/ganymede_optimizer.h"
+#include "common/step_protocol/control_block.h"
 
 namespace ganymede::optimizer {
 
 constexpr std::uint32_t most_slots = 16;
-constexpr std::uint32_t most_hyper_parameters = 64;
+constexpr std::uint32_t most_hyper_parameters = step_protocol::most_hyper_parameters;  // of a decision record
 
 /// A loaded and checked plugin. The library stays mapped until the process ends: C++ code cannot be unloaded safely.
 struct Plugin {
@@ -28,8 +29,10 @@ Plugin load_plugin(const std::string& path);
 /// Checks that the plugin's table can be used; `path` is for the text of the Error.
 void check_table(const GanymedeOptimizer* table, const std::string& path);
 
-/// Holds the configured hyper-parameters against the ranges that the plugin states. Throws Error(usage) naming key,
-/// value and range.
-void check_hyper_parameters(const GanymedeOptimizer& table, const config::Optimizer& settings);
+/// What `settings` have for the plugin `name`, and its defaults where they have nothing; keys as in Optimizer::hyper.
+/// Throws Error(usage) for a key that the plugin does not have (naming those that it has) and for a value out of its
+/// range.
+std::map<std::string, double> hyper_parameters(const GanymedeOptimizer& table, const std::string& name,
+                                               const config::Optimizer& settings);
 
 }  // namespace ganymede::optimizer

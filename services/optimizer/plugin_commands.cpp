@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 
 #include "common/base/error.h"
@@ -25,8 +26,11 @@ ordered_json as_json(const GanymedeOptimizer& table) {
   }
   object["hyper_parameters"] = ordered_json::array();
   for (const auto& key : std::span(table.hyper_parameters, table.hyper_parameter_count)) {
-    object["hyper_parameters"].push_back(
-        {{"name", key.name}, {"default", key.default_value}, {"lowest", key.lowest}, {"highest", key.highest}});
+    object["hyper_parameters"].push_back({{"name", key.name},
+                                          {"default", key.default_value},
+                                          {"lowest", key.lowest},
+                                          {"highest", key.highest},
+                                          {"help", key.help}});
   }
   return object;
 }
@@ -44,15 +48,28 @@ std::string print(const ordered_json& object) {
   return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
+/// Sections of plugins that the run does not use are held against those plugins, so that nothing misspelt goes unseen.
+void check_other_sections(const config::Optimizer& settings) {
+  std::set<std::string> sections;
+  for (const auto& entry : settings.hyper) sections.insert(entry.first.substr(0, entry.first.find('.')));
+  sections.erase(settings.name);
+  for (const std::string& name : sections) {
+    Plugin plugin = load_plugin(find_plugin(chosen(settings.plugin_folder), name));
+    hyper_parameters(*plugin.table, name, settings);
+  }
+}
+
 }  // namespace
 
 std::string prepare_run(const std::string& run) {
   config::Config config = config::load(fmt::format("{}/{}", run, service::config_file), {});
   PreparedPlugin prepared = prepare_plugin(chosen(config.optimizer.plugin_folder), config.optimizer.name, run);
-  check_hyper_parameters(*prepared.plugin.table, config.optimizer);
+  auto hyper = hyper_parameters(*prepared.plugin.table, config.optimizer.name, config.optimizer);
+  check_other_sections(config.optimizer);
   ordered_json object = {{"name", prepared.plugin.table->name},
                          {"version", prepared.plugin.table->version},
                          {"slots", prepared.plugin.slots()},
+                         {"hyper", hyper},
                          {"plugin", prepared.path},
                          {"hash", fmt::format("{:016x}", prepared.plugin.hash)}};
   return print(object);
@@ -61,7 +78,8 @@ std::string prepare_run(const std::string& run) {
 std::string check_recipe(const std::string& recipe, const std::vector<std::string>& settings) {
   config::Optimizer optimizer = config::load(recipe, settings).optimizer;
   Plugin plugin = load_plugin(find_plugin(chosen(optimizer.plugin_folder), optimizer.name));
-  check_hyper_parameters(*plugin.table, optimizer);
+  hyper_parameters(*plugin.table, optimizer.name, optimizer);
+  check_other_sections(optimizer);
   return fmt::format("{} {}", plugin.table->name, plugin.table->version);
 }
 
@@ -89,8 +107,8 @@ std::string describe_plugin(const std::string& folder, const std::string& name, 
     lines.push_back(fmt::format("  state {}: {}, 4 bytes a parameter", slot.name, slot.meaning));
   }
   for (const auto& key : std::span(plugin.table->hyper_parameters, plugin.table->hyper_parameter_count)) {
-    lines.push_back(
-        fmt::format("  optimizer.{}: {} to {}, default {}", key.name, key.lowest, key.highest, key.default_value));
+    lines.push_back(fmt::format("  optimizer.{}.{} = {}: {} ({} to {})", name, key.name, key.default_value, key.help,
+                                key.lowest, key.highest));
   }
   return fmt::format("{}", fmt::join(lines, "\n"));
 }

@@ -8,7 +8,8 @@
 namespace ganymede::optimizer {
 
 /// Copies the plugin that `run`/config.toml names into the run directory, checks it, and returns one JSON object:
-/// {"name", "version", "slots": [names], "plugin": path in the run directory, "hash": 16 hexadecimal digits}.
+/// {"name", "version", "slots": [names], "hyper": {"adamw.beta1": value}, "plugin": path in the run directory, "hash":
+/// 16 hexadecimal digits}.
 std::string prepare_run(const std::string& run);
 
 /// Name and version of the plugin that a recipe with these settings ("key=value") names; it is loaded where it lies and

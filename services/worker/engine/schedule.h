@@ -7,8 +7,11 @@
 
 namespace ganymede::worker {
 
-/// Learning rate of a step (1 for the first): linear warm-up over warmup_steps, then constant, or a cosine down to
-/// lr · min_lr_ratio at decay_steps (run.steps when 0), and that value from there on.
+/// Learning rate of a step (1 for the first): linear warm-up over warmup_steps, then constant; or a cosine down to
+/// lr · min_lr_ratio at decay_steps (run.steps when 0), and that value from there on; or constant until decay_steps (a
+/// tenth of run.steps when 0) before the end of the run, then down to lr · min_lr_ratio at its end, linearly or as
+/// 1 − √x (warm-up, stable, decay: Hägele et al., "Scaling Laws and Compute-Optimal Training Beyond Fixed Training
+/// Durations", 2024). A run that is made longer leaves its decay, and decays again at the new end.
 double learning_rate(const config::Config& config, std::uint64_t step);
 
 /// What the configuration says about a step.

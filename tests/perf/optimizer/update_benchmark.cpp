@@ -1,5 +1,7 @@
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -43,9 +45,8 @@ struct LargeCell {
     step_protocol::DecisionRecord record;
     record.step = step;
     record.lr = 1e-3;
-    record.beta1 = 0.9;
-    record.beta2 = 0.95;
-    record.eps = 1e-8;
+    record.hyper_count = 3;  // of AdamW: beta1, beta2, eps
+    std::ranges::copy(std::array{0.9, 0.95, 1e-8}, record.hyper);
     record.checksum = record.compute_checksum();
     control.record_of(step) = record;
     control.decided_step.store(step);

@@ -33,6 +33,9 @@ TEST_F(CrossCheck, KeysThatDoNotGoTogetherAreNamed) {
        "recipe.toml: key 'model.rotary_fraction' is 0.334, which rotates no pair of the 4 dimensions of a head; make "
        "it "
        "0 for none, or at least 2 / model.qk_dim."},
+      {"optimizer.schedule = \"wsd\"\noptimizer.warmup_steps = 60\noptimizer.decay_steps = 50",
+       "recipe.toml:2: key 'optimizer.warmup_steps' is 60 and 'optimizer.decay_steps' 50: together more than the 100 "
+       "steps of the run (run.steps)."},
       {"optimizer.warmup_steps = 200",
        "recipe.toml:1: key 'optimizer.warmup_steps' is 200, more than the 100 steps of the schedule (run.steps)."},
       {"optimizer.decay_steps = 5",

@@ -85,6 +85,27 @@ TEST(LearningRate, AScheduleLongerThanTheRunIsItsOwn) {
   EXPECT_GT(learning_rate(config, 10), 0.99 * config.optimizer.lr);
 }
 
+TEST(LearningRate, IsStableThenDecaysToTheEndOfTheRun) {
+  config::Config config;
+  config.optimizer.lr = 1.0;
+  config.optimizer.min_lr_ratio = 0.2;
+  config.optimizer.warmup_steps = 10;
+  config.optimizer.schedule = config::Schedule::wsd;
+  config.run.steps = 100;
+  EXPECT_DOUBLE_EQ(learning_rate(config, 5), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 90), 1.0);  // a tenth of the run is left
+  EXPECT_DOUBLE_EQ(learning_rate(config, 95), 0.2 + 0.8 * 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 100), 0.2);
+  config.optimizer.decay_steps = 40;
+  EXPECT_DOUBLE_EQ(learning_rate(config, 60), 1.0);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 70), 0.2 + 0.8 * 0.75);
+  config.optimizer.decay_shape = config::DecayShape::sqrt;
+  EXPECT_DOUBLE_EQ(learning_rate(config, 70), 0.2 + 0.8 * 0.5);
+  config.run.steps = 200;  // made longer: the decay begins again before the new end
+  EXPECT_DOUBLE_EQ(learning_rate(config, 100), 1.0);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 200), 0.2);
+}
+
 /// Runs `body` at both places of an expert group of two, a thread each.
 void at_two_places(const std::function<void(GroupExchange&, int place)>& body) {
   auto post = std::make_shared<ThreadPost>();

@@ -147,14 +147,15 @@ void TestCell::update(std::uint64_t step) {
   const step_protocol::DecisionRecord& record = control_.block->record_of(step);
   shm::Segment& state = segment("state.0");
   auto m = state.span<float>("first_moment"), v = state.span<float>("second_moment");
-  double c1 = 1 - std::pow(record.beta1, static_cast<double>(step));
-  double c2 = 1 - std::pow(record.beta2, static_cast<double>(step));
+  constexpr double beta1 = 0.9, beta2 = 0.95;
+  double c1 = 1 - std::pow(beta1, static_cast<double>(step));
+  double c2 = 1 - std::pow(beta2, static_cast<double>(step));
   for (const placement::OwnedRange& range : placement_.owned) {
     if (record.apply == 0) break;
     for (std::int64_t i = range.shard_offset; i < range.shard_offset + range.count; ++i) {
       double g = static_cast<double>(gradients()[i]) * record.clip_factor;
-      m[i] = static_cast<float>(record.beta1 * m[i] + (1 - record.beta1) * g);
-      v[i] = static_cast<float>(record.beta2 * v[i] + (1 - record.beta2) * g * g);
+      m[i] = static_cast<float>(beta1 * m[i] + (1 - beta1) * g);
+      v[i] = static_cast<float>(beta2 * v[i] + (1 - beta2) * g * g);
       master()[i] -= static_cast<float>(record.lr * (m[i] / c1) / (std::sqrt(v[i] / c2) + 1e-8));
     }
   }

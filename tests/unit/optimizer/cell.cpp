@@ -1,5 +1,7 @@
 #include "tests/unit/optimizer/cell.h"
 
+#include <algorithm>
+#include <array>
 #include <set>
 
 #include "common/base/hash.h"
@@ -58,7 +60,7 @@ EngineOptions Cell::options(int threads) const {
   return options;
 }
 
-void Cell::decide(Decision decision) {
+void Cell::decide(const Decision& decision) {
   std::uint64_t step = control_->decided_step.load() + 1;
   for (std::size_t i = 0; i < gradients_.size(); i++) gradients_[i] = static_cast<float>(uniform(step, 0, i) - 0.5);
   for (std::size_t i = 0; i < counts_.size(); i++) counts_[i] = static_cast<std::int64_t>(step * 7 + i * 3) % 11;
@@ -67,9 +69,8 @@ void Cell::decide(Decision decision) {
   record.step = step;
   record.clip_factor = 0.5;
   record.lr = 1e-2;
-  record.beta1 = 0.9;
-  record.beta2 = 0.95;
-  record.eps = 1e-8;
+  record.hyper_count = decision.hyper.size();
+  std::ranges::copy(decision.hyper, record.hyper);
   record.weight_decay = 0.1;
   record.apply = decision.apply ? 1 : 0;
   record.snapshot_after = decision.snapshot_after ? 1 : 0;

@@ -35,9 +35,10 @@ class Cell {
 
   struct Decision {
     bool apply = true, snapshot_after = false, stop_after = false;
+    std::vector<double> hyper = {0.9, 0.95, 1e-8};  // of AdamW: beta1, beta2, eps
   };
   /// Writes gradients, counts and record of the next step, then decides it.
-  void decide(Decision decision);
+  void decide(const Decision& decision);
   void decide() { decide(Decision{}); }
   /// Carries out actions until the engine waits for a decision.
   static void finish(UpdateEngine& engine);

@@ -11,7 +11,7 @@ namespace {
 TEST(UpdateEngine, FailingPluginIsNamedWithItsParameter) {
   Plugin failing = load_plugin(FAULTY_PLUGINS "/failing.so");
   Cell cell(Cell::small_config());
-  cell.decide();
+  cell.decide({.hyper = {0.1}});
   UpdateEngine engine(cell.placement, *failing.table, cell.memory, cell.options());
   Values before = cell.values();
   try {

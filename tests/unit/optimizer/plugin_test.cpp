@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "common/base/error.h"
 #include "common/os/files.h"
@@ -95,8 +96,10 @@ TEST_F(PluginFiles, RecipeIsCheckedWithoutACopy) {
   EXPECT_EQ(check_recipe(path("recipe.toml"), {}), "faulty 0.1");
   EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.name=none"}); }, ExitCode::usage),
               testing::HasSubstr("'none' (optimizer.name)"));
-  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.lr=0.75"}); }, ExitCode::usage),
-              testing::HasSubstr("optimizer.lr = 0.75"));
+  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.sound.lr=0.75"}); }, ExitCode::usage),
+              testing::HasSubstr("'optimizer.sound.lr' is 0.75, but has to be 0 to 0.5"));
+  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.soundd.lr=0.25"}); }, ExitCode::usage),
+              testing::HasSubstr("'soundd'"));
   EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.name=other_abi"}); }),
               testing::HasSubstr("other_abi"));
   EXPECT_FALSE(fs::exists(path("plugins")));
@@ -153,16 +156,29 @@ TEST_F(PluginFiles, DamagedCopyIsReplaced) {
   EXPECT_EQ(fs::file_size(copy), fs::file_size(faulty + "/sound.so"));
 }
 
-TEST(Plugin, HyperParametersAreHeldAgainstItsRanges) {
+TEST(Plugin, HyperParametersAreTheConfiguredOnesAndDefaults) {
+  Plugin adamw = load_plugin(built_in + "/adamw.so");
   config::Optimizer settings;
+  settings.hyper = {{"adamw.beta2", 0.99}, {"other.key", 7}};
+  const std::map<std::string, double> expected = {{"adamw.beta1", 0.9}, {"adamw.beta2", 0.99}, {"adamw.eps", 1e-8}};
+  EXPECT_EQ(hyper_parameters(*adamw.table, "adamw", settings), expected);
+}
+
+TEST(Plugin, HyperParametersAreHeldAgainstItsRanges) {
   Plugin sound = load_plugin(faulty + "/sound.so");
-  EXPECT_NO_THROW(check_hyper_parameters(*sound.table, settings));
-  settings.lr = 0.75;
-  std::string text = refusal([&] { check_hyper_parameters(*sound.table, settings); }, ExitCode::usage);
-  EXPECT_THAT(text, testing::HasSubstr("optimizer.lr = 0.75"));
-  Plugin unknown = load_plugin(faulty + "/unknown_key.so");
-  text = refusal([&] { check_hyper_parameters(*unknown.table, settings); }, ExitCode::usage);
-  EXPECT_THAT(text, testing::HasSubstr("'momentum'"));
+  auto refused = [&](const std::string& key, double value) {
+    config::Optimizer settings;
+    settings.hyper[key] = value;
+    return refusal([&] { hyper_parameters(*sound.table, "sound", settings); }, ExitCode::usage);
+  };
+  EXPECT_THAT(refused("sound.lr", 0.75),
+              testing::HasSubstr("Key 'optimizer.sound.lr' is 0.75, but has to be 0 to 0.5"));
+  EXPECT_THAT(refused("sound.momentum", 0.5),
+              testing::HasSubstr("Key 'optimizer.sound.momentum' is not known; there are optimizer.sound.lr"));
+}
+
+TEST(Plugin, TableOfHyperParametersIsChecked) {
+  EXPECT_THAT(refusal([] { load_plugin(faulty + "/bad_key.so"); }), testing::HasSubstr("table of hyper-parameters"));
 }
 
 TEST(PluginCommands, ListNamesSoundAndBrokenOnes) {
@@ -174,6 +190,8 @@ TEST(PluginCommands, ListNamesSoundAndBrokenOnes) {
 
 TEST(PluginCommands, DescribeTellsSlotsAndRanges) {
   EXPECT_THAT(describe_plugin(built_in, "adamw", false), testing::HasSubstr("state first_moment"));
+  EXPECT_THAT(describe_plugin(built_in, "adamw", false),
+              testing::HasSubstr("optimizer.adamw.beta1 = 0.9: decay of the first moment (0 to 0.999999)"));
   EXPECT_THAT(describe_plugin(built_in, "adamw", true), testing::HasSubstr("\"meaning\":\"second_moment\""));
 }
 
@@ -181,6 +199,7 @@ TEST_F(PluginFiles, PrepareRunPrintsWhatTheLauncherNeeds) {
   write("config.toml", "[optimizer]\nname = \"adamw\"\nplugin_folder = \"" + built_in + "\"\n");
   std::string text = prepare_run(path());
   EXPECT_THAT(text, testing::HasSubstr(R"("slots":["first_moment","second_moment"])"));
+  EXPECT_THAT(text, testing::HasSubstr(R"("hyper":{"adamw.beta1":0.9,"adamw.beta2":0.95,"adamw.eps":1e-08})"));
   EXPECT_THAT(text, testing::HasSubstr("\"plugin\":\"plugins/adamw."));
   EXPECT_THAT(refusal([&] { prepare_run(path("absent")); }, ExitCode::usage), testing::HasSubstr("absent"));
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <functional>
@@ -96,9 +97,8 @@ void decide(LoneContext& context) {
   step_protocol::DecisionRecord record;
   record.step = control.decided_step.load() + 1;
   record.lr = 1e-2;
-  record.beta1 = 0.9;
-  record.beta2 = 0.95;
-  record.eps = 1e-8;
+  record.hyper_count = 3;  // of AdamW: beta1, beta2, eps
+  std::ranges::copy(std::array{0.9, 0.95, 1e-8}, record.hyper);
   record.optimizer_hash = context.facts.plugin_hash;
   record.counts_hash = hash64(std::as_bytes(context.control().expert_counts));
   record.checksum = record.compute_checksum();

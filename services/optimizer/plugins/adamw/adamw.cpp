@@ -6,13 +6,14 @@ namespace {
 constexpr GanymedeStateSlot slots[] = {{"first_moment", "momentum"}, {"second_moment", "second_moment"}};
 
 constexpr GanymedeHyperParameter hyper_parameters[] = {
-    {"lr", 1e-3, 0, 1e3},    {"beta1", 0.9, 0, 0.999999},   {"beta2", 0.95, 0, 0.999999999},
-    {"eps", 1e-8, 1e-30, 1}, {"weight_decay", 0.1, 0, 1e3},
+    {"beta1", "decay of the first moment", 0.9, 0, 0.999999},
+    {"beta2", "decay of the second moment", 0.95, 0, 0.999999999},
+    {"eps", "added to the root of the second moment", 1e-8, 1e-30, 1},
 };
 
 int update_chunk(const GanymedeStep* step, const GanymedeChunk* chunk) {
   if (step->size < sizeof(GanymedeStep) || chunk->size < sizeof(GanymedeChunk)) return 1;
-  if (chunk->slots != 2 || step->step == 0) return 2;
+  if (chunk->slots != 2 || step->hyper_count != 3 || step->step == 0) return 2;
   ganymede::adamw::update(*step, *chunk);
   return 0;
 }

@@ -6,7 +6,8 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "services/optimizer/plugins/adamw/adamw_kernel.cpp"
 #include <hwy/foreach_target.h>  // compiles this file once for each kind of vector unit
-#include <hwy/highway.h>
+
+#include "services/optimizer/plugins/elementwise-inl.h"
 
 #ifndef GANYMEDE_ADAMW_FACTORS
 #define GANYMEDE_ADAMW_FACTORS
@@ -14,19 +15,21 @@ namespace ganymede::adamw {
 
 /// What is equal for all elements of a step: computed in fp64 and rounded once, as torch.optim does.
 struct Factors {
-  float gradient_scale, decay;
-  float first_weight, beta2, second_weight;
-  float correction2_root, eps, negative_step_size;
+  float gradient_scale = 1, decay = 1;
+  float first_weight = 0, beta2 = 0, second_weight = 0;
+  float correction2_root = 0, eps = 0, negative_step_size = 0;
 
-  Factors(const GanymedeStep& step, bool decayed)
-      : gradient_scale(static_cast<float>(step.gradient_scale)),
-        decay(static_cast<float>(decayed ? 1 - step.lr * step.weight_decay : 1.0)),
-        first_weight(static_cast<float>(1 - step.beta1)),
-        beta2(static_cast<float>(step.beta2)),
-        second_weight(static_cast<float>(1 - step.beta2)),
-        correction2_root(static_cast<float>(std::sqrt(1 - std::pow(step.beta2, static_cast<double>(step.step))))),
-        eps(static_cast<float>(step.eps)),
-        negative_step_size(static_cast<float>(-step.lr / (1 - std::pow(step.beta1, static_cast<double>(step.step))))) {}
+  Factors(const GanymedeStep& step, bool decayed) {
+    const double b1 = step.hyper[0], b2 = step.hyper[1], number = static_cast<double>(step.step);
+    gradient_scale = static_cast<float>(step.gradient_scale);
+    decay = static_cast<float>(decayed ? 1 - step.lr * step.weight_decay : 1.0);
+    first_weight = static_cast<float>(1 - b1);
+    beta2 = static_cast<float>(b2);
+    second_weight = static_cast<float>(1 - b2);
+    correction2_root = static_cast<float>(std::sqrt(1 - std::pow(b2, number)));
+    eps = static_cast<float>(step.hyper[2]);
+    negative_step_size = static_cast<float>(-step.lr / (1 - std::pow(b1, number)));
+  }
 };
 
 }  // namespace ganymede::adamw
@@ -55,12 +58,8 @@ HWY_INLINE void update_lanes(D d, const Factors& factors, const GanymedeChunk& c
 }
 
 void update_chunk(const Factors& factors, const GanymedeChunk& chunk) {
-  const hn::ScalableTag<float> whole;
-  const std::size_t lanes = hn::Lanes(whole);
-  std::size_t at = 0;
-  for (; at + lanes <= chunk.count; at += lanes) update_lanes(whole, factors, chunk, at);
-  const hn::CappedTag<float, 1> single;
-  for (; at < chunk.count; at++) update_lanes(single, factors, chunk, at);
+  plugins::HWY_NAMESPACE::for_elements(chunk.count,
+                                       [&](auto d, std::size_t at) HWY_ATTR { update_lanes(d, factors, chunk, at); });
 }
 
 }  // namespace ganymede::adamw::HWY_NAMESPACE

@@ -1,0 +1,34 @@
+#include "common/optimizer_abi/ganymede_optimizer.h"
+#include "services/optimizer/plugins/lion/lion_kernel.h"
+
+namespace {
+
+constexpr GanymedeStateSlot slots[] = {{"momentum", "momentum"}};
+
+constexpr GanymedeHyperParameter hyper_parameters[] = {
+    {"beta1", "share of the momentum in the direction of a step", 0.9, 0, 0.999999999},
+    {"beta2", "decay of the momentum", 0.99, 0, 0.999999999},
+};
+
+int update_chunk(const GanymedeStep* step, const GanymedeChunk* chunk) {
+  if (step->size < sizeof(GanymedeStep) || chunk->size < sizeof(GanymedeChunk)) return 1;
+  if (chunk->slots != 1 || step->hyper_count != 2) return 2;
+  ganymede::lion::update(*step, *chunk);
+  return 0;
+}
+
+constexpr GanymedeOptimizer lion = {
+    GANYMEDE_OPTIMIZER_ABI,
+    sizeof(GanymedeOptimizer),
+    "lion",
+    "1.0",
+    sizeof(slots) / sizeof(slots[0]),
+    sizeof(hyper_parameters) / sizeof(hyper_parameters[0]),
+    slots,
+    hyper_parameters,
+    update_chunk,
+};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const GanymedeOptimizer* ganymede_optimizer_v1() { return &lion; }

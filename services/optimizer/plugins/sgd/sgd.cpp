@@ -1,0 +1,35 @@
+#include "common/optimizer_abi/ganymede_optimizer.h"
+#include "services/optimizer/plugins/sgd/sgd_kernel.h"
+
+namespace {
+
+constexpr GanymedeStateSlot slots[] = {{"momentum", "momentum"}};
+
+constexpr GanymedeHyperParameter hyper_parameters[] = {
+    {"momentum", "decay of the momentum; 0: plain gradient descent", 0.9, 0, 0.999999999},
+    {"dampening", "the momentum takes 1 minus this of a gradient", 0, 0, 1},
+    {"nesterov", "1: a step looks ahead along the momentum; 0: it does not", 0, 0, 1},
+};
+
+int update_chunk(const GanymedeStep* step, const GanymedeChunk* chunk) {
+  if (step->size < sizeof(GanymedeStep) || chunk->size < sizeof(GanymedeChunk)) return 1;
+  if (chunk->slots != 1 || step->hyper_count != 3 || step->step == 0) return 2;
+  ganymede::sgd::update(*step, *chunk);
+  return 0;
+}
+
+constexpr GanymedeOptimizer sgd = {
+    GANYMEDE_OPTIMIZER_ABI,
+    sizeof(GanymedeOptimizer),
+    "sgd",
+    "1.0",
+    sizeof(slots) / sizeof(slots[0]),
+    sizeof(hyper_parameters) / sizeof(hyper_parameters[0]),
+    slots,
+    hyper_parameters,
+    update_chunk,
+};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const GanymedeOptimizer* ganymede_optimizer_v1() { return &sgd; }
