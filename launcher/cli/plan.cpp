@@ -5,6 +5,7 @@
 #include "common/base/command_line.h"
 #include "common/base/error.h"
 #include "common/os/files.h"
+#include "launcher/cli/empty_words.h"
 #include "launcher/cli/plan_report.h"
 #include "launcher/cli/plan_svg.h"
 #include "launcher/cli/plan_text.h"
@@ -51,6 +52,13 @@ void show_plan(const PlanOptions& options) {
   fmt::print("{}", summary(report));
 }
 
+const std::vector<std::pair<std::string, std::string>> words = {
+    {"RECIPE", "name a recipe file"},
+    {"--hardware", "name a file of configs/hardware, or leave it out"},
+    {"--measured", "name a run's operations.RANK.json, or leave it out"},
+    {"--svg", "name the file to draw into, or leave it out"},
+    {"--diff", "name the other recipe, or leave it out"}};
+
 }  // namespace
 
 void add_plan(CLI::App& app) {
@@ -76,7 +84,10 @@ void add_plan(CLI::App& app) {
       ->allow_extra_args(false)
       ->needs(other);
   command->add_flag("--json", options->json, "Print all of it as JSON")->excludes(other);
-  command->callback([options] { show_plan(*options); });
+  command->callback([options, command] {
+    refuse_empty(*command, words);
+    show_plan(*options);
+  });
 }
 
 }  // namespace ganymede::cli

@@ -15,6 +15,7 @@
 namespace ganymede::cli {
 
 void enter_run(const std::string& run) {
+  if (run.empty()) fail_usage("RUN is empty: name a run directory, for example runs/quickstart.");
   std::error_code ignored;
   bool is_run = std::filesystem::is_directory(run + "/ipc", ignored);
   if (!is_run) fail_usage("{} is not a run directory (it has no ipc/): name one, for example runs/quickstart.", run);

@@ -8,6 +8,7 @@
 #include "common/base/error.h"
 #include "common/os/files.h"
 #include "common/service/run_directory.h"
+#include "launcher/cli/empty_words.h"
 #include "launcher/cli/first_checks.h"
 #include "launcher/cli/open_files.h"
 #include "launcher/cli/recipe_paths.h"
@@ -67,19 +68,12 @@ void add_nodes(const TrainOptions& options, const config::Config& config, std::v
   if (!options.key.empty()) arguments.insert(arguments.end(), {"--key", absolute(options.key)});
 }
 
-/// An empty word is most often a variable of a script that has no value: never the same as leaving the option out.
-void refuse_empty(const CLI::App& command) {
-  const std::vector<std::pair<std::string, std::string>> words = {
-      {"RECIPE", "name a recipe file"},
-      {"--run", "name a run directory, or leave it out for runs/NAME of the recipe"},
-      {"--from", "name a run or checkpoint directory, or leave it out"},
-      {"--nodes", "name all nodes, or leave it out for a run on this machine alone"},
-      {"--key", "name the file with the run's key, or leave it out"}};
-  for (const auto& [name, way_out] : words) {
-    const CLI::Option* option = command.get_option(name);
-    if (option->count() > 0 && option->as<std::string>().empty()) fail_usage("{} is empty: {}.", name, way_out);
-  }
-}
+const std::vector<std::pair<std::string, std::string>> words = {
+    {"RECIPE", "name a recipe file"},
+    {"--run", "name a run directory, or leave it out for runs/NAME of the recipe"},
+    {"--from", "name a run or checkpoint directory, or leave it out"},
+    {"--nodes", "name all nodes, or leave it out for a run on this machine alone"},
+    {"--key", "name the file with the run's key, or leave it out"}};
 
 void train(TrainOptions options) {
   if (options.steps > 0) limit_steps(options);
@@ -126,7 +120,7 @@ void add_train(CLI::App& app) {
                       "File with the run's key, a copy of RUN/ipc/coordinator.key of node 0; not needed where its run "
                       "directory is on a shared file system");
   command->callback([options, command] {
-    refuse_empty(*command);
+    refuse_empty(*command, words);
     train(*options);
   });
 }

@@ -12,6 +12,7 @@
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/run_command.h"
+#include "common/base/standard_error.h"
 #include "common/os/files.h"
 #include "common/os/machine.h"
 #include "common/service/run_directory.h"
@@ -44,7 +45,9 @@ void enter(const std::string& run) {
     os::make_private_folder(folder);
   }
   // Whoever can write here can speak to the services.
-  std::filesystem::permissions("ipc", std::filesystem::perms::owner_all);
+  std::error_code error;
+  std::filesystem::permissions("ipc", std::filesystem::perms::owner_all, error);
+  if (error) fail("Run directory {} cannot be used: its folder ipc: {}.", run, error.message());
 }
 
 os::Fd take_lock(const std::string& run) {
@@ -66,14 +69,16 @@ int keep(const Arguments& arguments) {
 }  // namespace
 
 int program(int argc, char** argv) {
-  ::signal(SIGXFSZ, SIG_IGN);  // here and in all that is started: a limit on file sizes is an error of the write
+  // Here and in all that is started: a limit on file sizes, or a reader that went away, is an error of the write.
+  ::signal(SIGXFSZ, SIG_IGN);
+  ::signal(SIGPIPE, SIG_IGN);
   try {
     return keep(parse_arguments(argc, argv));
   } catch (const Error& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    print_error("{}\n", error.what());
     return static_cast<int>(error.code());
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", sentence_of(error));
+    print_error("{}\n", sentence_of(error));
     return static_cast<int>(ExitCode::failed);
   }
 }

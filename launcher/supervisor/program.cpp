@@ -8,6 +8,7 @@
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/run_command.h"
+#include "common/base/standard_error.h"
 #include "common/os/process.h"
 #include "common/os/signals.h"
 #include "common/service/run_directory.h"
@@ -22,7 +23,7 @@ namespace {
 int report(ExitCode code, const std::string& text) {
   log::error("{}", text);
   log::flush();
-  fmt::print(stderr, "{}\n", text);
+  print_error("{}\n", text);
   return static_cast<int>(code);
 }
 

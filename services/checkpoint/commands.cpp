@@ -13,6 +13,7 @@
 #include "common/base/command_line.h"
 #include "common/base/error.h"
 #include "common/base/run_command.h"
+#include "common/base/standard_error.h"
 #include "common/base/text.h"
 #include "services/checkpoint/dump.h"
 #include "services/checkpoint/list.h"
@@ -65,7 +66,7 @@ void print_table(const std::vector<ListedCheckpoint>& listed, const std::string&
 CheckpointView open(const Arguments& arguments) {
   if (arguments.step == 0) {
     for (const auto& one : service::find_manifests(service::find_checkpoints(arguments.folder)).passed_over()) {
-      fmt::print(stderr, "ganymede checkpoint: the checkpoint of step {} is passed over: {}\n", one.step, one.reason);
+      print_error("ganymede checkpoint: the checkpoint of step {} is passed over: {}\n", one.step, one.reason);
     }
   }
   return open_checkpoint(arguments.folder, arguments.step);

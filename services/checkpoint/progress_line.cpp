@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "common/base/standard_error.h"
 #include "common/base/text.h"
 
 namespace ganymede::checkpoint {
@@ -26,13 +27,12 @@ void ProgressLine::show(std::uint64_t done, std::uint64_t total) {
   double seconds = std::chrono::duration<double>(now - began_).count();
   double rate = static_cast<double>(done) / seconds;
   double left = rate > 0 ? static_cast<double>(total - done) / rate : 0;
-  fmt::print(stderr, "\r{} {} of {} ({}/s), {} left\033[K", doing_, human_bytes(static_cast<double>(done)),
-             human_bytes(static_cast<double>(total)), human_bytes(rate), human_seconds(left));
-  std::fflush(stderr);
+  print_error("\r{} {} of {} ({}/s), {} left\033[K", doing_, human_bytes(static_cast<double>(done)),
+              human_bytes(static_cast<double>(total)), human_bytes(rate), human_seconds(left));
 }
 
 void ProgressLine::clear() {
-  if (shown_) fmt::print(stderr, "\r\033[K");
+  if (shown_) print_error("\r\033[K");
   shown_ = false;
 }
 

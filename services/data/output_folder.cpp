@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "common/base/error.h"
+#include "common/base/standard_error.h"
 #include "common/os/files.h"
 
 namespace ganymede::data {
@@ -81,7 +82,7 @@ OutputFolder::OutputFolder(const std::string& target, Deadline wait) {
   bool told = false;
   while (!(lock_ = make_and_lock(draft_))) {
     if (wait.passed()) fail("Another process is packing {}: wait until it is done, or end it.", target_);
-    if (!told) fmt::print(stderr, "another process is packing {}, waiting for it\n", target_);
+    if (!told) print_error("another process is packing {}, waiting for it\n", target_);
     told = true;
     std::this_thread::sleep_for(poll_every);
   }

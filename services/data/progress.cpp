@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "common/base/standard_error.h"
 #include "common/base/text.h"
 
 namespace ganymede::data {
@@ -25,7 +26,7 @@ Progress::Progress(std::string what, std::uint64_t total)
       terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 Progress::~Progress() {
-  if (visible_) fmt::print(stderr, "\r\x1b[K");
+  if (visible_) print_error("\r\x1b[K");
 }
 
 void Progress::at(std::uint64_t done) {
@@ -36,21 +37,19 @@ void Progress::at(std::uint64_t done) {
   visible_ = true;
   double seconds = std::chrono::duration<double>(now - begin_).count();
   if (total_ == 0 || done == 0) {
-    fmt::print(stderr, "\r\x1b[K{} | {}", what_, human_seconds(seconds));
+    print_error("\r\x1b[K{} | {}", what_, human_seconds(seconds));
   } else {
     double left = seconds * (static_cast<double>(total_) / static_cast<double>(done) - 1);
-    fmt::print(stderr, "\r\x1b[K{} | {} of {} | {}% | {} left", what_, human_bytes(static_cast<double>(done)),
-               human_bytes(static_cast<double>(total_)), std::min<std::uint64_t>(done * 100 / total_, 100),
-               human_seconds(left < 0 ? 0 : left));
+    print_error("\r\x1b[K{} | {} of {} | {}% | {} left", what_, human_bytes(static_cast<double>(done)),
+                human_bytes(static_cast<double>(total_)), std::min<std::uint64_t>(done * 100 / total_, 100),
+                human_seconds(left < 0 ? 0 : left));
   }
-  std::fflush(stderr);
 }
 
 void Progress::show() {
   if (!terminal_) return;
   visible_ = true;
-  fmt::print(stderr, "\r\x1b[K{}", what_);
-  std::fflush(stderr);
+  print_error("\r\x1b[K{}", what_);
 }
 
 }  // namespace ganymede::data

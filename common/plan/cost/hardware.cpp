@@ -18,7 +18,7 @@ namespace {
 using config::Field;
 using config::Range;
 
-constexpr Range rate = {1e-3, 1e9, false}, room = {0, 1e9, true}, share = {0, 1, true}, delay = {0, 1e9, false},
+constexpr Range rate = {1e-3, 1e9, false}, room = {0, 1e9, true}, share = {1e-3, 1, false}, delay = {0, 1e9, false},
                 any = {};
 
 std::vector<Field> link_fields(const std::string& section, Hardware::Link& link) {

@@ -17,6 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int format = 2;
+constexpr double longest_ms = 1e9;  // of an operation: eleven days
 
 std::string bucket_name(const Operation& operation, const placement::Placement& placement) {
   return operation.bucket < 0 ? "" : placement.buckets[operation.bucket].name;
@@ -131,12 +132,19 @@ MeasuredOperations::MeasuredOperations(const std::string& file) : file_(file) {
     rank_ = object.at("rank").get<int>();
     ranks_ = object.at("ranks").get<int>();
     steps_ = object.at("steps").get<int>();
+    if (ranks_ < 1 || rank_ < 0 || rank_ >= ranks_ || steps_ < 0) {
+      fail_usage("{}: rank {} of {} ranks and {} steps cannot have been measured.", file, rank_, ranks_, steps_);
+    }
     for (const auto& o : object.at("operations")) {
       entries_.push_back({kind_of(o.at("kind").get<std::string>(), o.value("part", "")),
                           o.at("bucket").get<std::string>(), o.at("layer").get<int>(), o.at("row").get<int>(),
                           o.at("ms").get<double>()});
-      if (!std::isfinite(entries_.back().ms) || entries_.back().ms < 0) {
-        fail_usage("{}: the duration of operation {} is {} ms.", file, entries_.size() - 1, entries_.back().ms);
+      const Entry& entry = entries_.back();
+      if (!(entry.ms >= 0 && entry.ms <= longest_ms)) {
+        fail_usage("{}: the duration of operation {} is {} ms.", file, entries_.size() - 1, entry.ms);
+      }
+      if (entry.layer < -1 || entry.row < -1) {
+        fail_usage("{}: operation {} is of layer {} and row {}.", file, entries_.size() - 1, entry.layer, entry.row);
       }
     }
   } catch (const json::exception& e) {

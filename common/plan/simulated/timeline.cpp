@@ -4,6 +4,8 @@
 #include <array>
 #include <limits>
 
+#include "common/base/error.h"
+
 namespace ganymede::plan {
 namespace {
 
@@ -22,6 +24,8 @@ class Simulation {
       end_what_is_due(now);
       while (begin_what_can(now)) end_what_is_due(now);
     }
+    bool all = std::all_of(done_.begin(), done_.end(), [](bool done) { return done; });
+    GANYMEDE_CHECK(all, "an operation never ends: durations are finite, and operations wait for earlier ones");
     return std::move(spans_);
   }
 

@@ -84,6 +84,31 @@ TEST(RunCommand, AReaderThatWentAwayIsNoFault) {
   }
 }
 
+/// Of a child whose stderr is `errors` and whose command fails.
+int code_of_failure_with_stderr(int errors) {
+  std::fflush(stdout);
+  int child = ::fork();
+  if (child == 0) {
+    std::signal(SIGPIPE, SIG_IGN);
+    ::dup2(errors, STDERR_FILENO);
+    ::_exit(run_command("program: ", []() -> int { fail_usage("Nothing of that."); }));
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(RunCommand, AnErrorThatNobodyCanReadKeepsItsCode) {
+  int full = ::open("/dev/full", O_WRONLY);
+  EXPECT_EQ(code_of_failure_with_stderr(full), 2);
+  ::close(full);
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  ::close(pipe[0]);
+  EXPECT_EQ(code_of_failure_with_stderr(pipe[1]), 2);
+  ::close(pipe[1]);
+}
+
 TEST(RunCommand, TheCodeOfTheCommandIsReturnedWhenAllIsWell) {
   Ended ended = run_into("/dev/null", [] { return 75; });
   EXPECT_EQ(ended.code, 75);

@@ -12,6 +12,7 @@
 #include "common/msg/message.h"
 #include "launcher/cli/doctor.h"
 #include "launcher/cli/open_files.h"
+#include "launcher/cli/plan.h"
 #include "launcher/cli/recipe_paths.h"
 #include "launcher/cli/run_access.h"
 #include "launcher/cli/status_view.h"
@@ -102,12 +103,12 @@ TEST(Train, AnEmptyDataPathLeavesNoRunDirectory) {
   EXPECT_FALSE(std::filesystem::exists(run));
 }
 
-TEST(Train, EmptyWordIsNotTheSameAsNone) {
-  for (const char* name : {"--from", "--run", "--key", "--nodes", "RECIPE"}) {
+void expect_empty_words_refused(void (*add)(CLI::App&), const char* command, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
     CLI::App app;
-    add_train(app);
+    add(app);
     bool option = name[0] == '-';
-    std::vector<std::string> words = {"train", option ? "/none.toml" : ""};
+    std::vector<std::string> words = {command, option ? "/none.toml" : ""};
     if (option) words.insert(words.end(), {name, ""});
     std::reverse(words.begin(), words.end());  // CLI11 takes the last one first
     try {
@@ -115,9 +116,14 @@ TEST(Train, EmptyWordIsNotTheSameAsNone) {
       FAIL() << name;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
-      EXPECT_EQ(std::string(error.what()).find(std::string(name) + " is empty: "), 0u) << error.what();
+      EXPECT_EQ(std::string(error.what()).find(name + " is empty: "), 0u) << error.what();
     }
   }
+}
+
+TEST(EmptyWord, IsNotTheSameAsNone) {
+  expect_empty_words_refused(add_train, "train", {"--from", "--run", "--key", "--nodes", "RECIPE"});
+  expect_empty_words_refused(add_plan, "plan", {"RECIPE", "--hardware", "--measured", "--svg", "--diff"});
 }
 
 TEST(OpenFiles, TooFewAreRefusedBeforeTheRunBegins) {

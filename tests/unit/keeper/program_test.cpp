@@ -50,6 +50,14 @@ class Keeper : public testing::Test {
   }
 
   void redirect_stderr() const {
+    if (nobody_reads_) {
+      int pipe[2];
+      if (::pipe(pipe) != 0) ::_exit(99);
+      ::dup2(pipe[1], STDERR_FILENO);
+      ::close(pipe[0]);
+      ::close(pipe[1]);
+      return;
+    }
     ::dup2(::open((folder_ + "/stderr").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), STDERR_FILENO);
   }
 
@@ -87,6 +95,7 @@ class Keeper : public testing::Test {
 
   std::string folder_, run_;
   pid_t keeper_ = -1;
+  bool nobody_reads_ = false;  // what the keeper says
 };
 
 TEST_F(Keeper, MakesAPrivateRunDirectoryAndStartsTheLauncherInIt) {
@@ -118,6 +127,11 @@ TEST_F(Keeper, StartsALauncherThatWasKilledAgainAndKeepsTheSegments) {
   std::ofstream(run_ + "/leave") << "";
   EXPECT_EQ(end(), 75);
   EXPECT_THROW(client.list(Deadline::after_seconds(1)), Error);
+}
+
+TEST_F(Keeper, StartsAKilledLauncherAgainThoughNobodyReadsWhatItSays) {
+  nobody_reads_ = true;
+  EXPECT_EQ(run("if [ -e again ]; then exit 75; fi; touch again; kill -9 $$"), 75);
 }
 
 TEST_F(Keeper, NoProcessOfAnOldLauncherSeesTheNewOne) {

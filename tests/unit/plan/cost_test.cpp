@@ -86,6 +86,7 @@ TEST(HardwareFile, FaultsNamePlaceKeyAndWayOut) {
             ":1: key 'name' is \"\"; it has to be a text that is not empty and has no control characters.");
   EXPECT_EQ(error("name = \"a\\tb\"\n"),
             ":1: key 'name' is \"a\\u0009b\"; it has to be a text that is not empty and has no control characters.");
+  EXPECT_EQ(error("[compute]\nproduct_efficiency = 1e-320\n").find(":2: key 'compute.product_efficiency' is "), 0u);
   EXPECT_EQ(error("[memory]\ndevice_gib = 0\n"),
             ":2: key 'memory.device_gib' is 0, but has to be above 0 and up to 1000000000.");
   EXPECT_EQ(error("[memory]\nhost_gib = 1\n"),
@@ -261,7 +262,13 @@ TEST_F(Measured, DamagedFilesAreRefusedWithAWayOut) {
   for (const char* text : {"", "{", "[]", "{\"format\": \"1\"}", "{\"format\": 1}",
                            R"({"format": 2, "rank": 0, "ranks": 1, "steps": 1, "operations": [{"kind": 3}]})",
                            R"({"format": 2, "rank": 0, "ranks": 1, "steps": 1, "operations":
-                               [{"kind": "vote", "bucket": "", "layer": -1, "row": -1, "ms": -2}]})"}) {
+                               [{"kind": "vote", "bucket": "", "layer": -1, "row": -1, "ms": -2}]})",
+                           R"({"format": 2, "rank": 0, "ranks": 1, "steps": 1, "operations":
+                               [{"kind": "vote", "bucket": "", "layer": -1, "row": -1, "ms": 1e308}]})",
+                           R"({"format": 2, "rank": 0, "ranks": 1, "steps": 1, "operations":
+                               [{"kind": "vote", "bucket": "", "layer": -1, "row": -7, "ms": 1}]})",
+                           R"({"format": 2, "rank": -1, "ranks": 1, "steps": 1, "operations": []})",
+                           R"({"format": 2, "rank": 0, "ranks": 1, "steps": -5, "operations": []})"}) {
     std::string file = write(folder, text);
     EXPECT_NE(usage_error([&] { MeasuredOperations{file}; }).find(file), std::string::npos) << text;
   }

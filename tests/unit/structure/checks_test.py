@@ -96,6 +96,8 @@ class StructureChecks(unittest.TestCase):
         self.assert_refused("nothing_is_marked_unfinished", {"common/a/a.cpp": "\n// TO" + "DO later\n"}, "a.cpp:2")
         self.assert_refused("names_say_what_is_inside", {"common/a/string_utils.cpp": ""}, "string_utils")
         self.assert_refused("headers_are_guarded", {"common/a/a.h": "int a;\n"}, "pragma once")
+        self.assert_refused("errors_are_said_without_throwing",
+                            {"common/a/a.cpp": 'int a;\nvoid f() { fmt::print(stderr, "x"); }\n'}, "a.cpp:2")
         readmes = {f"{folder}/README.md": "" for folder in ("tests", "tests/support", "tests/unit/structure")}
         self.assert_refused("folders_explain_themselves", {**readmes, "common/a/a.cpp": ""}, "common/a")
 

@@ -28,6 +28,15 @@ def headers_are_guarded(files):
             yield f"{file.path}: the first line of a header is #pragma once"
 
 
+def errors_are_said_without_throwing(files):
+    for file in files:
+        if file.path.startswith("tests/") or not file.is_cpp:
+            continue
+        for number, line in enumerate(file.code().split("\n"), 1):
+            if re.search(r"\bprint\(\s*stderr\b", line):
+                yield f"{file.path}:{number}: print_error: fmt::print throws where stderr cannot be written"
+
+
 def folders_explain_themselves(files, root):
     folders = {os.path.dirname(file.path) for file in files if not file.path.startswith("tests/")}
     folders |= {"tests", "tests/support", "tests/unit/structure"}
@@ -49,5 +58,6 @@ def format_is_that_of_clang_format(files, root):
             yield f"{path}: run clang-format -i on it"
 
 
-CHECKS = (nothing_is_marked_unfinished, names_say_what_is_inside, headers_are_guarded)
+CHECKS = (nothing_is_marked_unfinished, names_say_what_is_inside, headers_are_guarded,
+          errors_are_said_without_throwing)
 ROOTED_CHECKS = (folders_explain_themselves, format_is_that_of_clang_format)

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "common/base/error.h"
+#include "common/base/standard_error.h"
 #include "common/os/process.h"
 
 namespace ganymede::worker {
@@ -145,7 +146,7 @@ std::string run_sibling(const std::vector<std::string>& arguments, const std::st
   std::string said = read_all(errors.get());
   bool done = code == ExitCode::done;
   std::string message = done ? "" : take_message(arguments.at(0), said);
-  std::fwrite(said.data(), 1, said.size(), stderr);
+  print_error("{}", said);
   if (done) return output;
   if (message.empty()) message = fmt::format("{} failed without a word.", fmt::join(arguments, " "));
   throw Error(code, message);
