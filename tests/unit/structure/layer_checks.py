@@ -10,6 +10,7 @@ FENCES = {
     "SentencePiece": (("sentencepiece",), ("services/data/",)),
     "dlopen": (("dlfcn.h",), ("services/optimizer/",)),
     "Highway": (("hwy/",), ("services/optimizer/", "services/worker/", "common/wire/", "common/collectives/", "tests/")),
+    "OpenBLAS": (("cblas.h",), ("common/newton_schulz/cblas/",)),
     "Boost": (("boost/",), ("launcher/",)),
     "CUDA": (("cuda", "nccl"), ()),
 }
