@@ -142,6 +142,19 @@ std::pair<double, double> output_range(const Schedule& schedule) {
   return {least, most};
 }
 
+bool withstands_bf16(const Schedule& schedule) {
+  constexpr int points = 1000;
+  constexpr double push = 1 + 0x1p-8;
+  double bound = push;
+  for (const auto& step : schedule) {
+    double most = 0;
+    for (int i = 1; i <= points; ++i) most = std::max(most, std::abs(apply({step}, bound * i / points)));
+    bound = push * most;
+    if (!(bound <= 10)) return false;
+  }
+  return true;
+}
+
 Schedule parse_schedule(std::string_view key, std::string_view text) {
   const auto word = trimmed(text);
   for (const auto& known : named_schedules()) {

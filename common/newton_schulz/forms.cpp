@@ -8,6 +8,7 @@ namespace ganymede::newton_schulz {
 
 double operations(Form form, std::int64_t rows, std::int64_t cols, const Schedule& schedule) {
   const auto n = static_cast<double>(std::min(rows, cols)), m = static_cast<double>(std::max(rows, cols));
+  if (n == 1) return 0;
   const double wide = 2 * n * n * m, square = 2 * n * n * n;
   double sum = 0;
   for (std::size_t step = 0; step < schedule.size(); ++step) {
@@ -21,6 +22,11 @@ double operations(Form form, std::int64_t rows, std::int64_t cols, const Schedul
 Form form_of(Form form, Element element, std::int64_t rows, std::int64_t cols, const Schedule& schedule) {
   if (element == Element::bf16) {
     if (form == Form::gram) fail_usage("the gram form of Newton–Schulz needs fp32, not bf16: take form standard");
+    if (!withstands_bf16(schedule)) {
+      fail_usage(
+          "this schedule of Newton–Schulz (first triple {:g}, {:g}, {:g}) needs fp32: rounded to bf16 it diverges",
+          schedule[0].a, schedule[0].b, schedule[0].c);
+    }
     return Form::standard;
   }
   if (form != Form::automatic) return form;

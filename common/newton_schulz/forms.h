@@ -19,11 +19,12 @@ enum class Form {
 constexpr int gram_steps = 2;
 
 /// Floating-point operations (two for a multiplication and an addition) of the products of one matrix, all products
-/// counted whole. Where c is 0 a step has no A². `form` is not automatic.
+/// counted whole. Where c is 0 a step has no A²; a single row or column has no products. `form` is not automatic.
 double operations(Form form, std::int64_t rows, std::int64_t cols, const Schedule& schedule);
 
 /// What `automatic` means for these matrices: never `automatic`. bf16 has no gram form, because G in bf16 has lost the
-/// small singular values: `automatic` is then the standard form, and `gram` throws a usage Error.
+/// small singular values: `automatic` is then the standard form. Throws a usage Error for bf16 with `gram` or with a
+/// schedule that does not withstand it.
 Form form_of(Form form, Element element, std::int64_t rows, std::int64_t cols, const Schedule& schedule);
 
 }  // namespace ganymede::newton_schulz

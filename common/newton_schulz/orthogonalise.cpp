@@ -16,6 +16,7 @@ namespace ganymede::newton_schulz {
 namespace {
 
 constexpr std::int64_t line = 64;  // bytes
+constexpr double norm_margin = 1e-7;
 
 std::int64_t padded(std::int64_t bytes) { return (bytes + line - 1) / line * line; }
 
@@ -111,12 +112,39 @@ void lower_to(std::atomic<std::int64_t>& least, std::int64_t value) {
   }
 }
 
+/// The first of `count` matrices that one(i) says are not finite, each of which it fills with NaN; `count` if all are.
+template <class One>
+std::int64_t first_not_finite(Products& products, const Batch& batch, const One& one) {
+  const std::int64_t elements = batch.rows * batch.cols;
+  std::atomic<std::int64_t> first{batch.count};
+  const auto checked = [&](std::int64_t i) {
+    float* out = batch.out + i * elements;
+    if (one(i, out)) return;
+    std::fill(out, out + elements, std::numeric_limits<float>::quiet_NaN());
+    lower_to(first, i);
+  };
+  products.for_each(batch.count, std::cref(checked));
+  return first;
+}
+
+/// One row or column has one singular value, its norm: nothing is iterated but that, in fp64.
+std::int64_t orthogonalise_vectors(Products& products, const Batch& batch, const Schedule& schedule) {
+  const std::int64_t elements = batch.rows * batch.cols;
+  return first_not_finite(products, batch, [&](std::int64_t i, float* out) {
+    const float* in = batch.in + i * elements;
+    const double norm = frobenius_norm(in, elements), value = norm / (norm + norm_margin);
+    const double factor = value == 0 ? 0 : apply(schedule, value) / norm;
+    load_scaled(in, elements, factor, Element::fp32, out);
+    return std::all_of(out, out + elements, [](float element) { return std::isfinite(element); });
+  });
+}
+
 void load(Products& products, const Batch& batch, void* x) {
   const std::int64_t elements = batch.rows * batch.cols;
   const auto one = [&](std::int64_t i) {
     const double norm = frobenius_norm(batch.in + i * elements, elements);
     // An infinite element times the scale of 0 is NaN, a NaN makes all NaN: unload() finds either.
-    load_scaled(batch.in + i * elements, elements, 1 / (norm + 1e-7), products.element(),
+    load_scaled(batch.in + i * elements, elements, 1 / (norm + norm_margin), products.element(),
                 static_cast<std::byte*>(x) + i * elements * bytes_of(products.element()));
   };
   products.for_each(batch.count, std::cref(one));
@@ -124,17 +152,10 @@ void load(Products& products, const Batch& batch, void* x) {
 
 /// Index of the first matrix that is not finite; batch.count if all are.
 std::int64_t unload(Products& products, const Batch& batch, const void* x) {
-  const std::int64_t elements = batch.rows * batch.cols;
-  std::atomic<std::int64_t> first{batch.count};
-  const auto one = [&](std::int64_t i) {
-    const auto* from = static_cast<const std::byte*>(x) + i * elements * bytes_of(products.element());
-    float* to = batch.out + i * elements;
-    if (store(from, elements, products.element(), to)) return;
-    std::fill(to, to + elements, std::numeric_limits<float>::quiet_NaN());
-    lower_to(first, i);
-  };
-  products.for_each(batch.count, std::cref(one));
-  return first;
+  const std::int64_t elements = batch.rows * batch.cols, bytes = elements * bytes_of(products.element());
+  return first_not_finite(products, batch, [&](std::int64_t i, float* out) {
+    return store(static_cast<const std::byte*>(x) + i * bytes, elements, products.element(), out);
+  });
 }
 
 }  // namespace
@@ -154,6 +175,7 @@ std::int64_t workspace_bytes(const Products& products, const Settings& settings,
                              std::int64_t cols) {
   const auto form = form_of(settings.form, products.element(), rows, cols, settings.schedule);
   const std::int64_t n = std::min(rows, cols), bytes = count * bytes_of(products.element());
+  if (n == 1) return 0;
   return 2 * padded(rows * cols * bytes) + squares_of(form) * padded(n * n * bytes);
 }
 
@@ -162,6 +184,8 @@ std::optional<std::int64_t> orthogonalise(Products& products, const Batch& batch
   if (batch.count == 0 || batch.rows == 0 || batch.cols == 0) return std::nullopt;
   const auto& schedule = settings.schedule;
   const auto form = form_of(settings.form, products.element(), batch.rows, batch.cols, schedule);
+  const auto result = [&](std::int64_t first) { return first == batch.count ? std::nullopt : std::optional(first); };
+  if (std::min(batch.rows, batch.cols) == 1) return result(orthogonalise_vectors(products, batch, schedule));
   auto* memory = workspace.reserve(workspace_bytes(products, settings, batch.count, batch.rows, batch.cols));
   Iteration iteration(products, batch, form, memory);
   load(products, batch, iteration.x().data);
@@ -173,8 +197,7 @@ std::optional<std::int64_t> orthogonalise(Products& products, const Batch& batch
       iteration.gram_segment(at, at + std::min<std::ptrdiff_t>(gram_steps, end - at));
     }
   }
-  const auto first = unload(products, batch, iteration.x().data);
-  return first == batch.count ? std::nullopt : std::optional(first);
+  return result(unload(products, batch, iteration.x().data));
 }
 
 }  // namespace ganymede::newton_schulz

@@ -49,6 +49,10 @@ TEST(Coefficients, ANameOrAListIsASchedule) {
   EXPECT_EQ(parse_schedule("key", "\t3.4445 , -4.775 ,2.0315;2, -1.5,5e-1\n"), expected);
 }
 
+TEST(Coefficients, AllButCans5WithstandBf16) {
+  for (const auto& [name, steps] : named_schedules()) EXPECT_EQ(withstands_bf16(steps), name != "cans5") << name;
+}
+
 std::string refusal(std::string_view text) {
   try {
     parse_schedule("muon.coefficients", text);

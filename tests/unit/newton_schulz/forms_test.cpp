@@ -53,6 +53,7 @@ TEST(Forms, AutomaticTakesTheOneWithFewerOperations) {
 TEST(Forms, Bf16HasTheStandardFormAlone) {
   EXPECT_EQ(form_of(Form::automatic, Element::bf16, 1792, 6144, schedule_of("kj5")), Form::standard);
   EXPECT_THROW(form_of(Form::gram, Element::bf16, 1792, 6144, schedule_of("kj5")), Error);
+  EXPECT_THROW(form_of(Form::standard, Element::bf16, 1792, 6144, schedule_of("cans5")), Error);
 }
 
 }  // namespace

@@ -22,9 +22,9 @@ class Orthogonalise : public testing::Test {
 TYPED_TEST_SUITE_P(Orthogonalise);
 
 /// What fp32 can reach, relative to the largest element. Schedules that are steep near 1 (README of the library) make
-/// the most of a rounding where one singular value carries nearly the whole norm, as it may in one or two rows.
+/// the most of a rounding where one singular value carries nearly the whole norm, as it may in a few rows.
 inline double full_rank_bound(const std::string& schedule, Shape shape) {
-  const bool few = std::min(shape.rows, shape.cols) <= 2;
+  const bool few = std::min(shape.rows, shape.cols) <= 8;
   if (schedule == "cans5") return few ? 2e-2 : 2e-4;
   return few && (schedule == "polar_express5" || schedule == "cubic5") ? 1e-4 : 1e-5;
 }
@@ -89,7 +89,7 @@ TYPED_TEST_P(Orthogonalise, MakesAVectorAUnitVectorTimesTheSchedulesValue) {
       for (const auto form : both_forms) {
         const auto ours = run(*this->products, reference::to_fp32(in), shape, {schedule, form});
         for (std::size_t i = 0; i < ours.values.size(); ++i) {
-          EXPECT_NEAR(ours.values[i], in.values[i] / norm * value, name == "cans5" ? 2e-2 : 1e-4) << name;
+          EXPECT_NEAR(ours.values[i], in.values[i] / norm * value, 2e-7) << name;
         }
       }
     }
