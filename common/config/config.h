@@ -99,8 +99,9 @@ struct Optimizer {
   std::int64_t decay_steps = 0;  // cosine: length of the schedule, 0: run.steps; wsd: of the decay, 0: a tenth of them
   DecayShape decay_shape = DecayShape::linear;  // of wsd
   double weight_decay = 0.1;
-  double clip_norm = 1.0;  // 0: no clipping
-  int threads = 0;         // 0: chosen from the cores of the cell
+  double clip_norm = 1.0;     // 0: no clipping
+  int stop_after_skips = 10;  // skipped steps in a row that end the run; 0: never
+  int threads = 0;            // 0: chosen from the cores of the cell
   /// What [optimizer.NAME] has for plugin NAME: "adamw.beta1" → 0.9. Which keys a plugin takes, with ranges and
   /// defaults, is in its table of hyper-parameters; a run's effective configuration has all of its plugin's.
   HyperParameters hyper;

@@ -131,6 +131,8 @@ std::vector<Field> optimizer_fields(Config& c) {
        "of wsd: 1 - x or 1 - sqrt(x), x the share of the decay that is over"},
       {"optimizer.weight_decay", &o.weight_decay, from(0, 1e3), "decoupled, on matrices"},
       {"optimizer.clip_norm", &o.clip_norm, from(0, 1e9), "gradients are scaled down to this norm; 0: never"},
+      {"optimizer.stop_after_skips", &o.stop_after_skips, from(0, 1e6),
+       "a run ends after so many steps in a row whose loss or gradients are not finite; 0: never"},
       {"optimizer.threads", &o.threads, from(0, 1024), "of one optimizer server; 0: from the cores of its cell"},
   };
   for (auto& [name, value] : o.hyper) all.push_back(hyper_field(name, value));

@@ -10,8 +10,8 @@ namespace ganymede::step_protocol {
 
 // The checksum runs over raw bytes, so every byte of the record must be a field's.
 static_assert(std::is_trivially_copyable_v<DecisionRecord>);
-static_assert(sizeof(DecisionRecord) == (17 + most_hyper_parameters) * 8);
-static_assert(offsetof(DecisionRecord, checksum) == (16 + most_hyper_parameters) * 8);
+static_assert(sizeof(DecisionRecord) == (18 + most_hyper_parameters) * 8);
+static_assert(offsetof(DecisionRecord, checksum) == (17 + most_hyper_parameters) * 8);
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
 
 std::uint64_t DecisionRecord::compute_checksum() const {

@@ -27,6 +27,7 @@ struct DecisionRecord {
   std::uint64_t hyper_count = 0;
   double hyper[most_hyper_parameters] = {};  // of the optimizer plugin, in the order of their names
   std::uint64_t apply = 1;                   // 0: the step is skipped (non-finite values)
+  std::uint64_t skipped_in_row = 0;          // steps up to and with this one, since load_step
   std::uint64_t stop_after = 0;              // 1: the run ends when this step is committed everywhere
   std::uint64_t snapshot_after = 0;          // 1: a checkpoint of the state after this step
   std::uint64_t snapshot_before = 0;         // 1: the record before this one ordered one (see rule 18)

@@ -70,7 +70,8 @@ void check_votes(std::span<const Vote> votes, const DecisionRecord& previous, co
 }
 
 /// Loss, norm, clip factor and whether the step is applied (rule 10: sums in rank order).
-void decide_update(std::span<const Vote> votes, const StepPolicy& policy, DecisionRecord& record) {
+void decide_update(std::span<const Vote> votes, const DecisionRecord& previous, const StepPolicy& policy,
+                   DecisionRecord& record) {
   ExactSum norm_squared;
   bool finite = true;
   for (const Vote& vote : votes) {
@@ -82,6 +83,7 @@ void decide_update(std::span<const Vote> votes, const StepPolicy& policy, Decisi
   record.grad_norm = std::sqrt(norm_squared.value());
   double loss = record.loss_sum / static_cast<double>(record.loss_tokens);
   record.apply = finite && std::isfinite(record.grad_norm) && std::isfinite(loss);
+  record.skipped_in_row = record.apply != 0 ? 0 : previous.skipped_in_row + 1;
   if (record.apply != 0 && policy.clip_norm > 0) {  // as torch.nn.utils.clip_grad_norm_
     record.clip_factor = std::min(1.0, policy.clip_norm / (record.grad_norm + 1e-6));
   }
@@ -94,6 +96,7 @@ void decide_ending(std::span<const Vote> votes, const DecisionRecord& previous, 
                    DecisionRecord& record) {
   bool idle = previous.snapshot_after == 0;
   bool stop = record.step == policy.last_step;
+  stop = stop || (policy.stop_after_skips > 0 && record.skipped_in_row >= policy.stop_after_skips);
   std::uint64_t requested = 0, served = 0;
   for (const Vote& vote : votes) {
     idle = idle && vote.snapshot_idle != 0;
@@ -172,7 +175,7 @@ DecisionRecord decide(std::span<const Vote> votes, const DecisionRecord& previou
   record.optimizer_hash = policy.optimizer_hash;
   record.state_epoch = previous.state_epoch;
   record.change_number = decide_change(votes, previous);
-  decide_update(votes, policy, record);
+  decide_update(votes, previous, policy, record);
   decide_ending(votes, previous, policy, record);
   return record;
 }

@@ -58,9 +58,10 @@ struct Vote {
 /// What the configuration says about step s: the same on all ranks.
 struct StepPolicy {
   double lr = 0, weight_decay = 0, clip_norm = 0;
-  std::vector<double> hyper{};       // of the optimizer plugin, in the order of their names; ≤ most_hyper_parameters
-  std::uint64_t last_step = 0;       // run.steps
-  std::uint64_t snapshot_every = 0;  // 0: only at the end
+  std::vector<double> hyper{};  // of the optimizer plugin, in the order of their names; ≤ most_hyper_parameters
+  std::uint64_t last_step = 0;  // run.steps
+  std::uint64_t stop_after_skips = 0;  // in a row; 0: never
+  std::uint64_t snapshot_every = 0;    // 0: only at the end
   std::uint64_t optimizer_hash = 0;
   std::uint64_t load_step = 0;
 };

@@ -9,6 +9,7 @@
 
 #include "common/base/error.h"
 #include "common/os/process.h"
+#include "launcher/supervisor/service_command.h"
 
 namespace ganymede::cli {
 
@@ -29,8 +30,7 @@ void become(const std::vector<std::string>& arguments) {
 }
 
 void prepare_environment_for_torch() {
-  // The wheel's allocator leaks with transparent huge pages.
-  setenv("MIMALLOC_ALLOW_THP", "0", 1);
+  for (const auto& [name, value] : launcher::torch_environment()) setenv(name.c_str(), value.c_str(), 1);
 }
 
 }  // namespace ganymede::cli

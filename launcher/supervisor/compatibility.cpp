@@ -65,6 +65,12 @@ void resolve_threads(config::Config& now, const config::Config* before, int core
   resolve(now.optimizer.threads, before ? before->optimizer.threads : 0, std::max(1, share / 4));
 }
 
+std::string shared_cores(const config::Config& config, int cores, int cells) {
+  if (config.compute.threads * cells <= cores || config.compute.threads == 1) return "";
+  return fmt::format("{} ranks of {} threads each share {} cores; fewer are faster: --set compute.threads={}", cells,
+                     config.compute.threads, cores, std::max(1, cores / cells));
+}
+
 void check_threads(const config::Config& config, int cores) {
   auto check = [&](const char* key, int threads) {
     if (threads <= cores) return;

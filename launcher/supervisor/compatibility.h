@@ -23,6 +23,9 @@ bool is_fixed(const std::string& key);
 /// computes on the same cores, and memory bandwidth, not arithmetic, bounds it. `cells`: of this node.
 void resolve_threads(config::Config& now, const config::Config* before, int cores, int cells);
 
+/// Empty, or a line that says that the ranks of this node have more threads than there are cores.
+std::string shared_cores(const config::Config& config, int cores, int cells);
+
 /// Throws Error(usage) with both numbers when one process would have more threads than the `cores` that it may use.
 /// Several ranks may share the cores: on a small machine that is how a larger world is tried out.
 void check_threads(const config::Config& config, int cores);

@@ -137,6 +137,18 @@ void Launch::close(const Outcome& outcome, const StepLog& steps, std::uint64_t l
                               ready.config, options, programs));
 }
 
+/// Empty: it has not.
+std::string why_diverged(const config::Optimizer& optimizer, const StepLog& steps) {
+  auto limit = static_cast<std::uint64_t>(optimizer.stop_after_skips);
+  if (limit == 0 || steps.skipped_in_row() < limit) return "";
+  return fmt::format(
+      "The last {0} steps, up to {1}, were skipped: loss or gradients were not finite, and nothing has changed since "
+      "step "
+      "{2}. Lower optimizer.lr or optimizer.clip_norm, or begin from a checkpoint before it (--from); "
+      "optimizer.stop_after_skips says after how many a run ends.",
+      steps.skipped_in_row(), steps.last_step(), steps.last_step() - steps.skipped_in_row());
+}
+
 Outcome run(Launch& launch, const Options& options) {
   launch.open_gate();
   Cells cells = launch.take_cells();
@@ -159,6 +171,8 @@ Outcome run(Launch& launch, const Options& options) {
   StepLog steps(service::metrics_file, cells.decided_step(), static_cast<std::uint64_t>(launch.ready.config.run.steps),
                 launch.terminal);
   Outcome outcome = launch.supervise(cells, steps);
+  if (std::string why = why_diverged(launch.ready.config.optimizer, steps); outcome.text.empty() && !why.empty())
+    outcome = {ExitCode::failed, why, outcome.checkpoint};
   std::uint64_t load_step = cells.load_step();
   Cells::drop_all(launch.keeper);
   launch.close(outcome, steps, load_step);

@@ -139,6 +139,8 @@ ReadyRun begin_run(Launching& launching) {
   coordinator::RankRange ranks = options.ranks(ready.config);
   resolve_threads(ready.config, before ? &*before : nullptr, cores, ranks.count);
   check_threads(ready.config, cores);
+  if (std::string shared = shared_cores(ready.config, cores, ranks.count); !shared.empty())
+    launching.terminal.line(shared);
   Start start = find_start(own, options.from, launching.terminal);
   check_start(start, ready.config, run);
   ready.load_step = start.step();

@@ -27,15 +27,22 @@ bool is_in_path(const std::string& program) {
 
 }  // namespace
 
+std::vector<std::pair<std::string, std::string>> torch_environment() {
+  return {
+      // The wheel's allocator leaks with transparent huge pages.
+      {"MIMALLOC_ALLOW_THP", "0"},
+      // Threads wait for one another some 50 µs awake, then asleep: longer than between two operations, and far shorter
+      // than the system leaves a thread aside on a busy machine, where awake ones would only hold its core.
+      {"GOMP_SPINCOUNT", "2000"},
+  };
+}
+
 std::vector<std::pair<std::string, std::string>> worker_environment(const config::Config& config,
                                                                     const os::Machine& machine) {
   std::string threads = std::to_string(config.compute.threads);
-  std::vector<std::pair<std::string, std::string>> environment = {
-      {"OMP_NUM_THREADS", threads},
-      {"MKL_NUM_THREADS", threads},
-      // The wheel's allocator leaks with transparent huge pages.
-      {"MIMALLOC_ALLOW_THP", "0"},
-  };
+  auto environment = torch_environment();
+  environment.emplace_back("OMP_NUM_THREADS", threads);
+  environment.emplace_back("MKL_NUM_THREADS", threads);
   // One code path of MKL, whatever the alignment of its operands: the bits of a product do not change between runs.
   if (machine.avx512 || machine.avx2)
     environment.emplace_back("MKL_CBWR", machine.avx512 ? "AVX512,STRICT" : "AVX2,STRICT");

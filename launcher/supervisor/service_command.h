@@ -1,6 +1,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common/config/config.h"
 #include "common/os/machine.h"
@@ -18,7 +20,10 @@ os::Command service_command(const ServiceId& id, const config::Config& config, c
 /// Throws Error(usage) when launch.wrap_worker names a program that is not there.
 void check_wrapper(const std::string& wrap_worker);
 
-/// What a program that uses libtorch gets, so that its results do not depend on where it runs.
+/// What every program that uses libtorch gets: it has to be there before it starts.
+std::vector<std::pair<std::string, std::string>> torch_environment();
+
+/// What a worker gets as well, so that its results do not depend on where it runs.
 std::vector<std::pair<std::string, std::string>> worker_environment(const config::Config& config,
                                                                     const os::Machine& machine);
 

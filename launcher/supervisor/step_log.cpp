@@ -53,6 +53,9 @@ std::optional<double> mfu(const fbs::StepReport& report) {
   return report.flops() / (report.step_ms() / 1e3) / report.peak_flops();
 }
 
+/// NaN without a sign, which would be printed.
+double plain(double value) { return std::isnan(value) ? std::fabs(value) : value; }
+
 }  // namespace
 
 StepLog::StepLog(const std::string& path, std::uint64_t decided, std::uint64_t steps, Terminal& terminal)
@@ -81,6 +84,15 @@ void StepLog::line_after(std::uint64_t step, const std::string& line) {
   show_waiting(last_step_);
 }
 
+void StepLog::count_skip(bool skipped) {
+  skipped_in_row_ = skipped ? skipped_in_row_ + 1 : 0;
+  if (!skipped) return;
+  ++skipped_steps_;
+  if (skipped_in_row_ > 1) return;
+  terminal_.line(fmt::format(
+      "step {} is skipped: its loss or gradients are not finite; the parameters stay as they were", last_step_));
+}
+
 void StepLog::show_waiting(std::uint64_t up_to) {
   auto end = waiting_.upper_bound(up_to);
   for (auto line = waiting_.begin(); line != end; ++line) terminal_.line(line->second);
@@ -91,9 +103,9 @@ StepLog::~StepLog() { show_waiting(std::numeric_limits<std::uint64_t>::max()); }
 
 void StepLog::take_record(const step_protocol::DecisionRecord& record, const StepSurroundings& around) {
   last_step_ = record.step;
-  last_loss_ = record.loss_sum / static_cast<double>(record.loss_tokens);
+  last_loss_ = plain(record.loss_sum / static_cast<double>(record.loss_tokens));
   losses_[last_step_] = last_loss_;
-  if (record.apply == 0) ++skipped_steps_;
+  count_skip(record.apply == 0);
   file_.append(metrics::Record()
                    .set("step", record.step)
                    .set("loss", last_loss_)
@@ -126,9 +138,9 @@ void StepLog::remember(const fbs::StepReport& report) {
   seconds_a_step_ = seconds_a_step_ > 0 ? 0.9 * seconds_a_step_ + 0.1 * took : took;
   reported_at_ = now;
   last_step_ = report.step();
-  last_loss_ = report.loss();
+  last_loss_ = plain(report.loss());
   tokens_per_second_ = tokens_a_second(report);
-  if (report.skipped()) ++skipped_steps_;
+  count_skip(report.skipped());
   if (!std::isnan(report.validation_loss())) validation_loss_ = report.validation_loss();
   losses_[report.step()] = report.loss();
   if (losses_.size() > remembered_losses) losses_.erase(losses_.begin());
@@ -171,8 +183,9 @@ void StepLog::write(const fbs::StepReport& report, const StepSurroundings& aroun
 }
 
 void StepLog::show(const fbs::StepReport& report, const StepSurroundings& around) {
-  StepFigures figures{.step = report.step(), .steps = steps_, .loss = report.loss(), .skipped = report.skipped()};
-  figures.grad_norm = report.grad_norm();
+  StepFigures figures{
+      .step = report.step(), .steps = steps_, .loss = plain(report.loss()), .skipped = report.skipped()};
+  figures.grad_norm = plain(report.grad_norm());
   figures.lr = report.lr();
   if (report.step_ms() > 0) figures.step_seconds = report.step_ms() / 1e3;
   if (tokens_per_second_ > 0) figures.tokens_per_second = tokens_per_second_;

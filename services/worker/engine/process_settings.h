@@ -14,7 +14,8 @@ void set_up_process(const config::Config& config);
 void set_up_thread(bool computes);
 
 /// Floating-point operations a second of this process in a matrix product of the compute type, measured now (some
-/// 0.2 s) in a thread that ends with it, so that its team is no second one.
+/// 0.2 s) in a thread that ends with it, so that its team is no second one. Other programs on the same cores change it
+/// little.
 double measure_peak_flops(config::Dtype dtype);
 
 }  // namespace ganymede::worker

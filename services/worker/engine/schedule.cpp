@@ -44,6 +44,7 @@ step_protocol::StepPolicy policy_of(const config::Config& config, std::uint64_t 
   policy.weight_decay = o.weight_decay;
   policy.clip_norm = o.clip_norm;
   policy.hyper = config::hyper_values(o);
+  policy.stop_after_skips = static_cast<std::uint64_t>(o.stop_after_skips);
   policy.last_step = static_cast<std::uint64_t>(config.run.steps);
   policy.snapshot_every = static_cast<std::uint64_t>(config.checkpoint.every_steps);
   policy.optimizer_hash = optimizer_hash;

@@ -134,6 +134,12 @@ TEST_F(BadInput, MoreThreadsThanCores) {
   EXPECT_FALSE(fs::exists(run.folder() + "/config.toml")) << "a refused configuration is not kept";
 }
 
+TEST_F(BadInput, LearningRateThatMakesTheRunDiverge) {
+  TrainingRun run({"optimizer.lr=1000", "optimizer.clip_norm=0", "optimizer.warmup_steps=0", "run.steps=30",
+                   "optimizer.stop_after_skips=3"});
+  expect_refused(run, 1, {"The last 3 steps", "were skipped", "optimizer.lr"});
+}
+
 TEST_F(BadInput, PluginFolderThatIsMissing) {
   TrainingRun run({"optimizer.plugin_folder=/nowhere"});
   expect_refused(run, 2, {"/nowhere", "optimizer.plugin_folder"});

@@ -142,7 +142,8 @@ TEST(Plan, TheDrawingHasABarForEveryOperationThatTakesTime) {
 }
 
 TEST(Plan, TheDrawingSaysWhatItsBarsLanesColoursAndAxisAre) {
-  std::string svg = plan_svg(report_of({"parallel.ranks=4", "parallel.replicas=2", "offload.fraction=0.5"}));
+  std::string svg = plan_svg(
+      report_of({"parallel.ranks=4", "parallel.replicas=2", "offload.fraction=0.5", "topology.ranks_per_node=1"}));
   EXPECT_EQ(count(svg, "></text>"), 0u) << "a text without letters";
   for (const char* part : {">gather 72 KiB<", ">layer.1.experts<", ">lane gather: parameters from other ranks<",
                            ">busy ", ">0 ms<", ">time since the step began<", ">replica_reduce<"}) {

@@ -101,6 +101,16 @@ TEST(ThreadCounts, AboveTheCoresAreRefusedWithTheirNumber) {
   refused("optimizer.threads");
 }
 
+TEST(ThreadCounts, OfAllRanksTogetherAboveTheCoresAreSaid) {
+  config::Config config;
+  config.compute.threads = 2;
+  EXPECT_EQ(shared_cores(config, 4, 2), "");
+  EXPECT_EQ(shared_cores(config, 3, 2),
+            "2 ranks of 2 threads each share 3 cores; fewer are faster: --set compute.threads=1");
+  config.compute.threads = 1;
+  EXPECT_EQ(shared_cores(config, 2, 4), "");  // fewer there are not
+}
+
 TEST(ThreadCounts, GivenInTheRecipeWin) {
   config::Config before, now;
   before.compute.threads = 5;

@@ -131,6 +131,24 @@ TEST_F(StepLogTest, GoingOnFromACheckpointDropsTheStepsThatAreComputedAgain) {
   EXPECT_EQ(all[3]["restarts"], 4);       // those of the lines before and of this launch
 }
 
+TEST_F(StepLogTest, TheFirstSkippedStepOfSeveralIsSaid) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  Terminal shown(ends[1], false);
+  StepLog log(path_, 0, 10, shown);
+  double nan = -std::nan("");
+  for (std::uint64_t step = 1; step <= 4; ++step) take(log, {.step = step, .loss = nan, .skipped = step > 1});
+  char text[4096] = {};
+  ASSERT_GT(::read(ends[0], text, sizeof text - 1), 0);
+  EXPECT_EQ(log.skipped_in_row(), 3u);
+  std::string said = text;
+  EXPECT_NE(said.find("step 2 is skipped: its loss or gradients are not finite"), std::string::npos) << said;
+  EXPECT_EQ(said.find("step 3 is skipped"), std::string::npos) << said;
+  EXPECT_EQ(said.find("-nan"), std::string::npos) << said;
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
 TEST_F(StepLogTest, DamagedLinesNeitherHideNorDoubleSteps) {
   std::ofstream(path_) << "{\"step\": 1, \"loss\": 1}\n{\"step\": -2, \"loss\": 2}\n{\"step\": 3, \"loss\": 3}\n"
                        << "{\"step\": 18446744073709551615, \"loss\": 4, \"skipped_steps\": -1}\n";
