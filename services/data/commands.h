@@ -19,7 +19,8 @@ void pack_command(const PackOptions& options, bool json);
 void pack_configured(const std::string& config_file, bool json);
 
 /// Throws Error when the dataset that a recipe with these settings ("key=value") names is there and cannot be used, or
-/// is not what the recipe asks for. One that is not there is packed on first use.
+/// is not what the recipe asks for. One that is not there is packed on first use. Else prints one line on stdout that
+/// says which of these it is.
 void check_command(const std::string& recipe, const std::vector<std::string>& settings);
 
 struct InspectOptions {

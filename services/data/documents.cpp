@@ -1,5 +1,6 @@
 #include "services/data/documents.h"
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -24,6 +25,7 @@ class Reading {
       return;
     }
     document(std::move(text), read_before_ + file.bytes);
+    if (full) taken_up_to = read_before_;
   }
 
   void json_lines(const SourceFile& file) {
@@ -38,6 +40,7 @@ class Reading {
         document(std::move(*text), position);
       else
         ++skipped.bad_lines;
+      if (full) taken_up_to = position - line.size() - 1;
     }
     if (in.bad()) ++skipped.unreadable;
   }
@@ -45,7 +48,8 @@ class Reading {
   void end_of_file(const SourceFile& file) { read_before_ += file.bytes; }
 
   Skipped skipped;
-  bool full = false;  // max_bytes is reached
+  bool full = false;              // max_bytes is reached
+  std::uint64_t taken_up_to = 0;  // of the bytes of all files, where it was
 
  private:
   static std::optional<std::string> text_of(const std::string& line) {
@@ -82,11 +86,15 @@ Skipped read_documents(const SourceFiles& sources, const ReadOptions& options, c
   Reading reading(options, take);
   reading.skipped.unreadable = sources.unreadable;
   for (const SourceFile& file : sources.files) {
-    if (reading.full) break;
     if (file.lines_of_json())
       reading.json_lines(file);
     else
       reading.text_file(file);
+    if (reading.full) {
+      reading.skipped.beyond_files = static_cast<std::uint64_t>(sources.files.data() + sources.files.size() - &file);
+      reading.skipped.beyond_bytes = sources.bytes() - std::min(sources.bytes(), reading.taken_up_to);
+      break;
+    }
     reading.end_of_file(file);
   }
   return reading.skipped;

@@ -91,11 +91,19 @@ void print_overview(const Dataset& dataset) {
   print_costs(meta);
 }
 
+void print_verified(const Meta& meta) {
+  std::uint64_t bytes = 0;
+  for (const FileRecord& file : meta.files) bytes += file.bytes;
+  fmt::print("verified: {} in {} files, every hash is that of the packing\n", human_bytes(static_cast<double>(bytes)),
+             meta.files.size());
+}
+
 }  // namespace
 
 void inspect_command(const InspectOptions& options) {
   Dataset dataset(options.dataset);
   if (options.verify) dataset.verify();
+  if (options.verify && !options.json) print_verified(dataset.meta());
   if (options.row) {
     print_row(dataset, *options.row, options.json);
   } else if (options.json) {

@@ -22,6 +22,9 @@ struct Skipped {
   std::uint64_t not_utf8 = 0;    // SentencePiece only
   std::uint64_t empty = 0;       // without a token that has a successor
   std::uint64_t bad_lines = 0;   // .jsonl lines that are no object with a string "text"
+  // What max_bytes kept out: of the sources, from the first document that went beyond. Not in meta.json: where the
+  // dataset is packed, not known later.
+  std::uint64_t beyond_bytes = 0, beyond_files = 0;
   std::uint64_t total() const { return unreadable + binary + not_utf8 + empty + bad_lines; }
   /// "3 binary, 1 empty"; "" when nothing was skipped.
   std::string describe() const;

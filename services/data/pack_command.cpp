@@ -30,6 +30,10 @@ void print_summary(const Meta& meta, const std::string& folder, double seconds) 
              meta.tokenizer.vocabulary);
   fmt::print("{} rows of {} tokens, {:.1f}% full; {}\n", counted(meta.rows()), meta.seq_len, 100 * meta.fill(),
              validation_line(meta));
+  if (meta.skipped.beyond_bytes > 0)
+    fmt::print("left out: {} in {} of the sources' files, beyond max-bytes ({})\n",
+               human_bytes(static_cast<double>(meta.skipped.beyond_bytes)), counted(meta.skipped.beyond_files),
+               human_bytes(static_cast<double>(meta.max_bytes)));
   if (meta.skipped.total() > 0) fmt::print("skipped: {}\n", meta.skipped.describe());
   fmt::print("packed in {} into {}\n", human_seconds(seconds), folder);
 }
@@ -78,7 +82,19 @@ void pack_configured(const std::string& config_file, bool json) {
 void check_command(const std::string& recipe, const std::vector<std::string>& settings) {
   config::Config config = config::load(recipe, settings);
   std::error_code ignored;
-  if (std::filesystem::exists(config.data.path, ignored)) check_matches(Dataset(config.data.path), config);
+  if (std::filesystem::exists(config.data.path, ignored)) {
+    Dataset dataset(config.data.path);
+    check_matches(dataset, config);
+    fmt::print("{} fits the recipe: {} training and {} validation rows of {} tokens\n", config.data.path,
+               counted(dataset.meta().train_rows), counted(dataset.meta().validation_rows), dataset.meta().seq_len);
+  } else if (config.data.path.empty()) {
+    fmt::print("the recipe names no dataset (data.path)\n");
+  } else if (config.data.sources.empty()) {
+    fmt::print("{} is not packed, and the recipe names no data.sources to make it from\n", config.data.path);
+  } else {
+    fmt::print("{} is not packed yet: `ganymede train` packs it from {} on first use\n", config.data.path,
+               fmt::join(config.data.sources, ", "));
+  }
 }
 
 }  // namespace ganymede::data

@@ -42,7 +42,9 @@ void add_pack(CLI::App& app) {
   command->add_option("--extensions", options->extensions, "Endings of the files taken from folders")
       ->delimiter(',')
       ->capture_default_str();
-  command->add_option("--max-bytes", options->max_bytes, "Text to take at most, whole documents (64MB); 0: all")
+  command
+      ->add_option("--max-bytes", options->max_bytes,
+                   "Text to take at most, whole documents, for example 64MB (default: 0, all of it)")
       ->transform(CLI::AsSizeValue(false))
       ->check(command_line::between(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));
   command->add_option("--validation-fraction", options->validation_fraction, "Share of documents that is held out")
@@ -78,7 +80,7 @@ void add_inspect(CLI::App& app) {
   command->add_option("dataset", options->dataset, "Folder of the dataset")->required();
   command->add_option("--row", options->row, "Number of a row; training rows come first");
   command->add_flag("--json", options->json, "Print JSON");
-  command->add_flag("--verify", options->verify, "Read everything and compare the hashes first");
+  command->add_flag("--verify", options->verify, "Read everything and compare the hashes first; says so unless --json");
   command->callback([=] { inspect_command(*options); });
 }
 

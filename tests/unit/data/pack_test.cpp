@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "services/data/commands.h"
 #include "services/data/dataset.h"
 #include "services/data/documents.h"
 #include "services/data/sources.h"
@@ -171,6 +172,25 @@ TEST_F(Pack, StopsBeforeMaxBytes) {
   PackOptions options = this->options();
   options.max_bytes = 350;
   EXPECT_EQ(pack(options).text_bytes, 300u);
+}
+
+TEST_F(Pack, SaysWhatMaxBytesLeftOut) {
+  write("text/0.txt", std::string(100, 'a'));
+  write("text/1.jsonl",
+        "{\"text\": \"" + std::string(100, 'b') + "\"}\n{\"text\": \"" + std::string(100, 'c') + "\"}\n");
+  write("text/2.txt", std::string(100, 'd'));
+  PackOptions options = this->options();
+  options.max_bytes = 250;
+  testing::internal::CaptureStdout();
+  pack_command(options, false);
+  EXPECT_NE(testing::internal::GetCapturedStdout().find(
+                "\nleft out: 213 B in 2 of the sources' files, beyond max-bytes (250 B)\n"),
+            std::string::npos);
+  options.to = path("all");
+  options.max_bytes = 400;
+  testing::internal::CaptureStdout();
+  pack_command(options, false);
+  EXPECT_EQ(testing::internal::GetCapturedStdout().find("left out"), std::string::npos);
 }
 
 TEST_F(Pack, NeverReplacesWhatIsThere) {

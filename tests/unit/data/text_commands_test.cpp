@@ -1,6 +1,7 @@
 #include <sstream>
 
 #include "services/data/commands.h"
+#include "services/data/dataset.h"
 #include "services/data/terminal_text.h"
 #include "tests/unit/data/workspace.h"
 
@@ -61,6 +62,34 @@ TEST_F(TextCommands, ErrorAfterTextBeginsALine) {
     EXPECT_THROW(decode_command(path("set"), in, {3, true}), Error);
     EXPECT_EQ(testing::internal::GetCapturedStdout(), text);
   }
+}
+
+TEST_F(TextCommands, CheckSaysWhatItFound) {
+  auto said = [&](const std::string& data) {
+    testing::internal::CaptureStdout();
+    check_command(write("recipe.toml", "[data]\nseq_len = 32\n" + data), {});
+    return testing::internal::GetCapturedStdout();
+  };
+  std::string set = path("set"), missing = path("missing");
+  Meta meta = Dataset(set).meta();
+  EXPECT_EQ(said(fmt::format("path = \"{}\"\n", set)),
+            fmt::format("{} fits the recipe: {} training and {} validation rows of 32 tokens\n", set, meta.train_rows,
+                        meta.validation_rows));
+  EXPECT_EQ(said(fmt::format("path = \"{}\"\nsources = [\"texts\"]\n", missing)),
+            missing + " is not packed yet: `ganymede train` packs it from texts on first use\n");
+  EXPECT_EQ(said(fmt::format("path = \"{}\"\n", missing)),
+            missing + " is not packed, and the recipe names no data.sources to make it from\n");
+}
+
+TEST_F(TextCommands, InspectSaysThatItVerified) {
+  auto said = [&](bool json, bool verify) {
+    testing::internal::CaptureStdout();
+    inspect_command({.dataset = path("set"), .row = {}, .json = json, .verify = verify});
+    return testing::internal::GetCapturedStdout();
+  };
+  EXPECT_EQ(said(false, true).rfind("verified: ", 0), 0u);
+  EXPECT_EQ(said(false, false).find("verified"), std::string::npos);
+  EXPECT_EQ(said(true, true), said(true, false)) << "JSON is for programs";
 }
 
 TEST(TerminalText, CharactersMayComeInPieces) {
