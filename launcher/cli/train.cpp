@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "common/base/command_line.h"
@@ -25,7 +26,8 @@ struct TrainOptions {
   std::vector<std::string> settings;
   std::int64_t steps = 0;
   std::string nodes, key;
-  int node = 0;
+  std::optional<int> given_node;  // --node
+  int node = 0;                   // this one
 };
 
 std::string absolute(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
@@ -55,11 +57,17 @@ std::string node_folder(const std::string& run, int node) {
 /// What the launcher has to know of the other nodes.
 void add_nodes(const TrainOptions& options, const config::Config& config, std::vector<std::string>& arguments) {
   if (options.nodes.empty()) {
-    if (options.node != 0 || !options.key.empty())
+    if (options.given_node.value_or(0) != 0 || !options.key.empty())
       fail_usage("--node and --key belong to --nodes host:port,host:port.");
     return;
   }
   auto nodes = coordinator::parse_nodes(options.nodes);
+  // The same command on all nodes would make a coordinator of each.
+  if (nodes.size() > 1 && !options.given_node)
+    fail_usage(
+        "--nodes names {} nodes, but not which of them this is: give each its own --node, 0 to {}; in a Slurm job "
+        "--node \"$SLURM_NODEID\".",
+        nodes.size(), nodes.size() - 1);
   coordinator::check_nodes(static_cast<int>(nodes.size()), config);
   if (options.node >= static_cast<int>(nodes.size()))
     fail_usage("--node {} is none of the {} nodes of --nodes: they are 0 to {}.", options.node, nodes.size(),
@@ -114,13 +122,16 @@ void add_train(CLI::App& app) {
       ->check(command_line::between<std::int64_t>(1, 1'000'000'000'000));
   command->add_option("--nodes", options->nodes,
                       "Addresses of all nodes of a run over several: HOST:PORT,HOST,…; start one `train` on each");
-  command->add_option("--node", options->node, "Index of this node in --nodes; 0 is the coordinator")
+  command
+      ->add_option("--node", options->given_node,
+                   "Index of this node in --nodes, needed with it; 0 is the coordinator; in a Slurm job $SLURM_NODEID")
       ->check(command_line::between<int>(0, 65535));
   command->add_option("--key", options->key,
                       "File with the run's key, a copy of RUN/ipc/coordinator.key of node 0; not needed where its run "
                       "directory is on a shared file system");
   command->callback([options, command] {
     refuse_empty(*command, words);
+    options->node = options->given_node.value_or(0);
     train(*options);
   });
 }
