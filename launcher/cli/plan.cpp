@@ -9,6 +9,7 @@
 #include "launcher/cli/plan_report.h"
 #include "launcher/cli/plan_svg.h"
 #include "launcher/cli/plan_text.h"
+#include "launcher/cli/recipe_paths.h"
 
 namespace ganymede::cli {
 namespace {
@@ -65,7 +66,8 @@ void add_plan(CLI::App& app) {
   auto options = std::make_shared<PlanOptions>();
   PlanRequest& request = options->request;
   CLI::App* command = app.add_subcommand("plan", "Show what a step does, how long it would take, what it needs");
-  command->add_option("RECIPE", request.recipe, "Recipe file, or RUN/config.toml")->required();
+  command->add_option("RECIPE", request.recipe, "Recipe file, or a run directory: that run's configuration")
+      ->required();
   command->add_option("--set", request.settings, "Change a key of RECIPE: --set offload.fraction=0.5")
       ->allow_extra_args(false);
   command->add_option("--rank", request.rank, "Whose plan")
@@ -86,6 +88,8 @@ void add_plan(CLI::App& app) {
   command->add_flag("--json", options->json, "Print all of it as JSON")->excludes(other);
   command->callback([options, command] {
     refuse_empty(*command, words);
+    options->request.recipe = recipe_file(options->request.recipe);
+    if (!options->other.empty()) options->other = recipe_file(options->other);
     show_plan(*options);
   });
 }

@@ -40,6 +40,12 @@ std::string default_run(const std::string& recipe) {
   return (fs::path("runs") / file.stem()).string();
 }
 
+std::string recipe_file(const std::string& named) {
+  fs::path inside = fs::path(named) / service::config_file;
+  std::error_code ignored;
+  return fs::is_regular_file(inside, ignored) ? inside.string() : named;
+}
+
 void check_run_folder(const std::string& run) {
   std::string shown;
   bool controls = false;

@@ -14,6 +14,9 @@ std::vector<std::string> absolute_paths(const config::Config& config, const std:
 /// "runs/<file stem>", or the run directory itself when the recipe is its config.toml.
 std::string default_run(const std::string& recipe);
 
+/// What a person named as a recipe; for a run directory the configuration in it.
+std::string recipe_file(const std::string& named);
+
 /// Throws Error(usage) for a run directory with control characters (a line end, a tab) in its path: no line that names
 /// it could be read, or pasted.
 void check_run_folder(const std::string& run);
