@@ -26,7 +26,7 @@ namespace {
 struct Arguments {
   std::string folder, to;
   std::uint64_t step = 0;
-  bool json = false, hash = false;
+  bool json = false, hash = false, force = false;
 };
 
 constexpr auto replace = nlohmann::json::error_handler_t::replace;  // text that is not UTF-8
@@ -119,8 +119,8 @@ ExitCode run_verify(const Arguments& arguments) {
 ExitCode run_dump(const Arguments& arguments) {
   CheckpointView view = open(arguments);
   ProgressLine line("writing");
-  std::uint64_t bytes =
-      dump(view, arguments.to, [&](std::uint64_t done, std::uint64_t total) { line.show(done, total); });
+  std::uint64_t bytes = dump(view, arguments.to, arguments.force,
+                             [&](std::uint64_t done, std::uint64_t total) { line.show(done, total); });
   line.clear();
   if (arguments.json) {
     fmt::print("{}\n",
@@ -153,6 +153,7 @@ int parse_and_run(int argc, char** argv) {
   check->add_flag("--hash", arguments.hash,
                   "Print a hash of names and values that does not depend on the number of ranks");
   write->add_option("--to", arguments.to, "File to write")->required();
+  write->add_flag("--force", arguments.force, "Replace the file if it is there");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {

@@ -18,10 +18,12 @@ namespace {
 /// A file that is removed unless it was completed.
 class PartialFile {
  public:
-  explicit PartialFile(std::string path) : path_(std::move(path)), partial_(path_ + ".partial") {
+  PartialFile(std::string path, bool force) : path_(std::move(path)), partial_(path_ + ".partial") {
     std::error_code error;
     if (std::filesystem::exists(path_, error) && !std::filesystem::is_regular_file(path_, error))
       fail_usage("--to {}: that is no file; name one that is made or replaced.", path_);
+    if (std::filesystem::exists(path_, error) && !force)
+      fail_usage("--to {}: that file is there already; name another, or replace it with --force.", path_);
     file_ = std::fopen(partial_.c_str(), "wbe");
     if (file_ == nullptr) fail("{} cannot be made: {}.", partial_, std::strerror(errno));
   }
@@ -69,12 +71,12 @@ std::string header(const CheckpointView& view) {
 
 }  // namespace
 
-std::uint64_t dump(CheckpointView& view, const std::string& path, const Progress& progress) {
+std::uint64_t dump(CheckpointView& view, const std::string& path, bool force, const Progress& progress) {
   auto damaged = [&](const std::string& where, const std::string& why) {
     fail("The checkpoint of step {} in {} is damaged at {}: {}.", view.manifest().step, view.folder(), where, why);
   };
   if (!view.damage().empty()) damaged(view.damage().front().where, view.damage().front().reason);
-  PartialFile file(path);
+  PartialFile file(path, force);
   std::string text = header(view);
   std::uint64_t length = text.size();
   file.write(&length, sizeof length);

@@ -49,7 +49,7 @@ void expect_close_losses(const TrainingRun& a, const TrainingRun& b) {
 /// Values of the newest checkpoint by parameter.
 std::map<std::string, std::vector<float>> parameters(const TrainingRun& run) {
   std::string file = run.folder() + "/weights.safetensors";
-  if (auto answer = run.ganymede({"checkpoint", "dump", run.folder(), "--to", file}); answer.exit_code != 0)
+  if (auto answer = run.ganymede({"checkpoint", "dump", run.folder(), "--to", file, "--force"}); answer.exit_code != 0)
     fail("{}", answer.output);
   std::string bytes = os::read_file(file);
   std::uint64_t length = 0;

@@ -166,6 +166,19 @@ TEST(Commands, DumpThatCannotBeWrittenLeavesNothing) {
   EXPECT_THAT(ran.err, testing::HasSubstr("none/model.safetensors"));
 }
 
+TEST(Commands, DumpReplacesAFileOnlyWhenForced) {
+  test::TemporaryFolder folder;
+  TestWorld(test_config(1, 1), folder.path()).checkpoint(7);
+  std::string file = folder.path() + "/model.safetensors";
+  std::ofstream(file) << "keep me";
+  Ran ran = run({"dump", folder.path(), "--to", file});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, testing::HasSubstr("--to " + file + ": that file is there already"));
+  EXPECT_EQ(os::read_file(file), "keep me");
+  EXPECT_EQ(run({"dump", folder.path(), "--to", file, "--force"}).code, 0);
+  EXPECT_GT(std::filesystem::file_size(file), 1000u);
+}
+
 TEST(Commands, WhatIsNoFileIsNotReplacedByADump) {
   test::TemporaryFolder folder;
   TestWorld(test_config(1, 1), folder.path()).checkpoint(7);
