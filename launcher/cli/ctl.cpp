@@ -74,18 +74,18 @@ void show_status(const CtlOptions& options, std::string (*show)(const fbs::Statu
   fmt::print("{}\n", show(status));
 }
 
-void status(const CtlOptions& options) {
+/// Also of a run that nobody runs: that it is stopped, and where.
+void show_run(const CtlOptions& options, std::string (*show)(const fbs::Status&)) {
   enter_run(options.run);
   bool alive = run_is_alive();
   // There is none for a moment when a launcher starts.
-  if (alive && launcher_serves()) return show_status(options, options.json ? status_json : status_text);
+  if (alive && launcher_serves()) return show_status(options, show);
   show_idle(options, alive ? "recovering" : "stopped", "");
 }
 
-void where(const CtlOptions& options) {
-  require_alive(options.run);
-  show_status(options, options.json ? where_json : where_text);
-}
+void status(const CtlOptions& options) { show_run(options, options.json ? status_json : status_text); }
+
+void where(const CtlOptions& options) { show_run(options, options.json ? where_json : where_text); }
 
 void segments(const CtlOptions& options) {
   require_alive(options.run);

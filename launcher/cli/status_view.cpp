@@ -102,6 +102,9 @@ IdleRun read_idle() {
   return run;
 }
 
+/// All of it is done and durable: training it again ends at once.
+bool has_all_steps(const IdleRun& run) { return run.steps > 0 && run.checkpoint >= run.steps; }
+
 std::string current_folder() { return std::filesystem::current_path().string(); }
 
 /// "3/50"; "3" alone in a run that has no configuration yet.
@@ -201,7 +204,8 @@ std::string idle_json(const std::string& state, const std::string& detail) {
 
 std::string idle_text(const std::string& state, const std::string& detail) {
   IdleRun run = read_idle();
-  return fmt::format("{}: {} at step {}, {}{}", current_folder(), state, step_text(run),
+  return fmt::format("{}: {} at step {}, {}{}", current_folder(),
+                     state == "stopped" && has_all_steps(run) ? "done" : state, step_text(run),
                      checkpoint_text(run.checkpoint), detail.empty() ? "" : "; the launcher is " + detail);
 }
 

@@ -214,7 +214,7 @@ void CheckpointService::run() {
   recover();
   while (!context_.finishing()) {
     if (serve()) continue;
-    at(Activity::idle, pending_ ? "waits for the parts of other ranks" : "waits for a snapshot");
+    at(Activity::idle, pending_ ? "waiting for the parts of other ranks" : "waiting for a snapshot");
     Deadline look = Deadline::after_seconds(pending_ ? commit_look_seconds : tidy_look_seconds);
     bool armed = context_.wait(
         cell_.control->snapshot, [](std::uint64_t word) { return is_armed(word); }, [&] { return look.passed(); },

@@ -111,13 +111,16 @@ TEST_F(Control, StopTwiceFromTheTerminalEndsAtOnce) {
   wait_until([&] { return run_.leftovers().empty(); }, 5, "no process is left");
 }
 
-TEST(ControlOfAStoppedRun, OnlyStatusAnswers) {
+TEST(ControlOfAStoppedRun, StatusAndWhereAnswer) {
   TrainingRun run({"run.steps=2"});
   ASSERT_EQ(run.train(), 0);
   auto status = run.status();
   EXPECT_EQ(status["state"], "stopped");
   EXPECT_EQ(status["step"], 2);
-  for (const char* command : {"stop", "checkpoint", "segments", "where"}) {
+  auto where = run.ganymede({"ctl", run.folder(), "where"});
+  EXPECT_EQ(where.exit_code, 0);
+  EXPECT_THAT(where.output, HasSubstr("done at step 2/2"));
+  for (const char* command : {"stop", "checkpoint", "segments"}) {
     auto answer = run.ganymede({"ctl", run.folder(), command});
     EXPECT_EQ(answer.exit_code, 1) << command;
     EXPECT_THAT(answer.output, HasSubstr("No job runs in"));

@@ -10,6 +10,7 @@
 
 #include "common/base/error.h"
 #include "common/msg/message.h"
+#include "common/service/run_directory.h"
 #include "launcher/cli/doctor.h"
 #include "launcher/cli/open_files.h"
 #include "launcher/cli/plan.h"
@@ -89,18 +90,6 @@ TEST(RecipePaths, RecipeThatNamesNoDatasetIsRefused) {
   EXPECT_THROW(check_dataset_named(config, "r.toml"), Error) << "and there is nothing to pack it from";
   config.data.sources = {"s"};
   EXPECT_NO_THROW(check_dataset_named(config, "r.toml"));
-}
-
-TEST(Train, AnEmptyDataPathLeavesNoRunDirectory) {
-  test::TemporaryFolder folder;
-  std::string recipe = folder.path() + "/r.toml", run = folder.path() + "/run";
-  std::ofstream(recipe) << "";
-  CLI::App app;
-  add_train(app);
-  std::vector<std::string> words = {"data.path=", "--set", run,
-                                    "--run",      recipe,  "train"};  // CLI11 takes the last one first
-  EXPECT_THROW(app.parse(words), Error);
-  EXPECT_FALSE(std::filesystem::exists(run));
 }
 
 void expect_empty_words_refused(void (*add)(CLI::App&), const char* command, const std::vector<std::string>& names) {
@@ -233,6 +222,17 @@ TEST_F(StoppedRun, SaysStoppedWithItsLastStep) {
   EXPECT_NE(idle_text("recovering", "packing").find("; the launcher is packing"), std::string::npos);
   std::ofstream("metrics.jsonl", std::ios::app) << "{\"step\": -3}\n{\"step\": 18446744073709551615}\n";
   EXPECT_EQ(nlohmann::json::parse(idle_json("stopped", ""))["step"], 42) << "damaged lines do not count";
+}
+
+TEST_F(StoppedRun, WithAllItsStepsInACheckpointIsDone) {
+  std::ofstream("config.toml") << "[run]\nsteps = 42\n";
+  std::ofstream("metrics.jsonl") << "{\"step\": 42, \"loss\": 2.4}\n";
+  EXPECT_NE(idle_text("stopped", "").find("stopped at step 42/42"), std::string::npos) << "it would begin again";
+  std::filesystem::create_directory("checkpoint");
+  service::write_manifest("checkpoint", {.step = 42, .world = 1, .parts = {{0, 1, "h"}}});
+  EXPECT_NE(idle_text("stopped", "").find(": done at step 42/42, last checkpoint: step 42"), std::string::npos);
+  EXPECT_NE(idle_text("recovering", "").find("recovering at step 42/42"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(idle_json("stopped", ""))["state"], "stopped");
 }
 
 TEST(RunAccess, FolderThatIsNoRunDirectoryIsAUsageError) {
