@@ -75,6 +75,20 @@ std::string shortened(const std::string& path) {
   return path.starts_with(prefix) && path.size() > prefix.size() ? path.substr(prefix.size()) : path;
 }
 
+std::uint64_t more_steps(std::uint64_t step, std::uint64_t recipe_steps) {
+  return recipe_steps > step ? recipe_steps : 2 * step;
+}
+
+std::uint64_t steps_of_recipe(const Options& options) {
+  std::vector<std::string> settings = options.settings;
+  std::erase_if(settings, [](const std::string& setting) { return key_of(setting) == "run.steps"; });
+  try {
+    return static_cast<std::uint64_t>(config::load(options.recipe, settings).run.steps);
+  } catch (const Error&) {
+    return 0;  // it needs --steps to be valid
+  }
+}
+
 std::string closing_lines(const RunSummary& summary, const config::Config& config, const Options& options,
                           const std::string& programs) {
   std::uint64_t step = std::max(summary.step, summary.load_step);
@@ -84,11 +98,15 @@ std::string closing_lines(const RunSummary& summary, const config::Config& confi
                                  human_seconds(summary.seconds));
   if (summary.step > 0) text += fmt::format(": loss {:.4f}", summary.loss);
   if (summary.validation_loss) text += fmt::format(", validation loss {:.4f}", *summary.validation_loss);
-  std::string go_on =
-      go_on_command(options, ganymede, done ? 2 * config.run.steps : config.run.steps, summary.checkpoint.has_value());
+  std::string go_on = go_on_command(
+      options, ganymede,
+      done ? static_cast<std::int64_t>(more_steps(summary.steps, summary.recipe_steps)) : config.run.steps,
+      summary.checkpoint.has_value());
   if (summary.checkpoint)
     text += fmt::format("\ncheckpoint: step {} in {}/{}", *summary.checkpoint, shortened(options.run),
                         service::checkpoint_folder);
+  if (!done && !summary.checkpoint && summary.step > summary.load_step)
+    text += fmt::format("\nno checkpoint was written: it begins again at step {}", summary.load_step);
   if (!done) text += "\ngo on with: " + go_on;
   if (!summary.checkpoint) return text;
   std::string prompt = config.sample.prompt.empty() ? "The " : config.sample.prompt;

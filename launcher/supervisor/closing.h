@@ -19,11 +19,18 @@ struct RunSummary {
   std::optional<double> validation_loss = {};
   std::optional<std::uint64_t> checkpoint = {};  // step of the newest one
   double seconds = 0;                            // of this launch
+  std::uint64_t recipe_steps = 0;                // run.steps of the recipe itself; 0: not known
 };
 
 /// How a run ended, where its checkpoint is, and three commands that one would try next. Lines without an end.
 std::string closing_lines(const RunSummary& summary, const config::Config& config, const Options& options,
                           const std::string& programs);
+
+/// The steps that a run which has done `step` is proposed to go on to: those of the recipe itself where they are more.
+std::uint64_t more_steps(std::uint64_t step, std::uint64_t recipe_steps);
+
+/// run.steps that the run has without a word on the command line about it; 0 when that cannot be read.
+std::uint64_t steps_of_recipe(const Options& options);
 
 /// What is said of a checkpoint that `rank` could not write into the run's folder `run`, because of `text`; `last`: the
 /// run ends without it.

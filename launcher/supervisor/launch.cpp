@@ -58,7 +58,7 @@ Cells Launch::take_cells() {
 Outcome Launch::end_as_ordered() {
   log::info("the run was ordered to stop before this launcher began");
   config::Config config = config::load(options.recipe, options.settings);
-  RunSummary summary{.steps = static_cast<std::uint64_t>(config.run.steps)};
+  RunSummary summary{.steps = static_cast<std::uint64_t>(config.run.steps), .recipe_steps = steps_of_recipe(options)};
   auto manifests = service::read_manifests(service::checkpoint_folder);
   if (!manifests.empty()) {
     summary.checkpoint = summary.step = manifests.back().step;
@@ -133,7 +133,8 @@ void Launch::close(const Outcome& outcome, const StepLog& steps, std::uint64_t l
                                .loss = steps.last_loss(),
                                .validation_loss = steps.validation_loss(),
                                .checkpoint = outcome.checkpoint,
-                               .seconds = seconds},
+                               .seconds = seconds,
+                               .recipe_steps = steps_of_recipe(options)},
                               ready.config, options, programs));
 }
 
@@ -160,7 +161,8 @@ Outcome run(Launch& launch, const Options& options) {
   if (cells.count() == 0 && launch.order != keeper::StopOrder::none) return launch.end_as_ordered();
   if (cells.count() == 0) {
     launch.terminal.line(fmt::format("the run in {} has its {} steps; go on with more: --steps {}",
-                                     shortened(options.run), launch.ready.load_step, 2 * launch.ready.load_step));
+                                     shortened(options.run), launch.ready.load_step,
+                                     more_steps(launch.ready.load_step, steps_of_recipe(options))));
     return {};
   }
   std::string older =

@@ -142,7 +142,7 @@ ReadyRun begin_run(Launching& launching) {
   if (std::string shared = shared_cores(ready.config, cores, ranks.count); !shared.empty())
     launching.terminal.line(shared);
   Start start = find_start(own, options.from, launching.terminal);
-  check_start(start, ready.config, run);
+  check_start(start, ready.config, run, steps_of_recipe(options));
   ready.load_step = start.step();
   if (ready.done()) return ready;
   ConfigFile file(ready.config);

@@ -38,14 +38,15 @@ std::string name_of(const Start& start, const std::string& run) {
   return start.folder.empty() ? fmt::format("the run in {}", run) : fmt::format("{} (--from)", start.folder);
 }
 
-void check_steps(const Start& start, const config::Config& config, const std::string& run) {
+void check_steps(const Start& start, const config::Config& config, const std::string& run, std::uint64_t recipe_steps) {
   auto steps = static_cast<std::uint64_t>(config.run.steps);
   bool own = start.folder.empty();
   if (start.step() < steps || (own && start.step() == steps)) return;
   fail_usage(
       "Key 'run.steps' is {}, but the checkpoint of {} is of step {} already: go on with more, for example --steps "
       "{}{}.",
-      steps, name_of(start, run), start.step(), 2 * start.step(), own ? ", or begin a new run with another --run" : "");
+      steps, name_of(start, run), start.step(), more_steps(start.step(), recipe_steps),
+      own ? ", or begin a new run with another --run" : "");
 }
 
 }  // namespace
@@ -79,9 +80,9 @@ std::optional<config::Config> configuration_before(const service::Manifests& own
   return before;
 }
 
-void check_start(const Start& start, const config::Config& config, const std::string& run) {
+void check_start(const Start& start, const config::Config& config, const std::string& run, std::uint64_t recipe_steps) {
   if (!start.manifest) return;
-  check_steps(start, config, run);
+  check_steps(start, config, run, recipe_steps);
   const service::Manifest& manifest = *start.manifest;
   if (manifest.optimizer != config.optimizer.name)
     fail_usage(

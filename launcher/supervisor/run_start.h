@@ -28,8 +28,8 @@ Start find_start(const service::Manifests& own, const std::string& from, Termina
 std::optional<config::Config> configuration_before(const service::Manifests& own, const std::string& run);
 
 /// Throws Error(usage) when the run would begin with a checkpoint of another optimizer or model, or one that is beyond
-/// run.steps (for --from: that has all of them).
-void check_start(const Start& start, const config::Config& config, const std::string& run);
+/// run.steps (for --from: that has all of them). `recipe_steps`: those of the recipe itself, which are proposed then.
+void check_start(const Start& start, const config::Config& config, const std::string& run, std::uint64_t recipe_steps);
 
 /// `dataset`: hash of its content. A run goes on with the one that it began with: throws Error(usage) otherwise. A new
 /// one that starts from another run's checkpoint may have its own, which a line says.

@@ -103,6 +103,25 @@ TEST(Closing, NamesTheCheckpointAndThreeCommands) {
   EXPECT_THAT(killed, Not(HasSubstr("checkpoint:")));
 }
 
+TEST(Closing, SaysThatARunWithoutACheckpointBeginsAgain) {
+  config::Config config;
+  Options options{.run = "/r/run", .recipe = "/r/tiny.toml", .from = "", .settings = {}};
+  EXPECT_THAT(closing_lines({.step = 2, .steps = 50}, config, options, "/bin"),
+              HasSubstr("\nno checkpoint was written: it begins again at step 0\ngo on with: "));
+  EXPECT_THAT(closing_lines({.step = 2, .steps = 50, .checkpoint = 1}, config, options, "/bin"),
+              Not(HasSubstr("begins again")));
+}
+
+TEST(Closing, ProposesTheStepsOfTheRecipeWhereTheyAreMore) {
+  config::Config config;
+  Options options{.run = "/r/run", .recipe = "/r/tiny.toml", .from = "", .settings = {"run.steps=3"}};
+  EXPECT_THAT(closing_lines({.step = 3, .steps = 3, .checkpoint = 3, .recipe_steps = 50}, config, options, "/bin"),
+              HasSubstr(" --steps 50"));
+  EXPECT_EQ(more_steps(7, 50), 50u);
+  EXPECT_EQ(more_steps(50, 50), 100u);
+  EXPECT_EQ(more_steps(50, 0), 100u) << "not known";
+}
+
 TEST(Closing, GoesOnWithWhatTheUserSet) {
   config::Config config;
   Options options{.run = "/r/run", .recipe = "/r/tiny.toml", .from = "", .settings = {}};

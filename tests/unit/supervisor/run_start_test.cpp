@@ -50,7 +50,7 @@ class RunStart : public ::testing::Test {
     }
   }
   std::string check(const Start& start) const {
-    return refusal([&] { check_start(start, config_, "runs/a"); });
+    return refusal([&] { check_start(start, config_, "runs/a", 70); });
   }
 
   test::TemporaryFolder folder_;
@@ -70,7 +70,7 @@ TEST_F(RunStart, StepsThatTheCheckpointHasAlreadyAreRefused) {
   EXPECT_EQ(check(own()), "taken") << "the run is complete";
   EXPECT_THAT(check(other()),
               HasSubstr("'run.steps' is 50, but the checkpoint of /other/checkpoint (--from) is of step "
-                        "50 already: go on with more, for example --steps 100."));
+                        "50 already: go on with more, for example --steps 70."));
   config_.run.steps = 49;
   EXPECT_THAT(check(own()), HasSubstr("'run.steps' is 49, but the checkpoint of the run in runs/a is of step 50"));
 }
