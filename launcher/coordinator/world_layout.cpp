@@ -45,9 +45,8 @@ void check_nodes(int nodes, const config::Config& config) {
   if (nodes <= 1) return;
   int ranks = config.parallel.ranks, per_node = config.topology.ranks_per_node;
   if (per_node == 0)
-    fail_usage(
-        "Several nodes need topology.ranks_per_node: --set topology.ranks_per_node={} puts {} ranks on {} nodes.",
-        (ranks + nodes - 1) / nodes, ranks, nodes);
+    fail_usage("Several nodes need topology.ranks_per_node: --set topology.ranks_per_node={} puts {} {} on {} nodes.",
+               (ranks + nodes - 1) / nodes, ranks, ranks == 1 ? "rank" : "ranks", nodes);
   int needed = (ranks + per_node - 1) / per_node;
   if (needed != nodes)
     fail_usage("{} ranks (parallel.ranks), {} a node (topology.ranks_per_node), are on {} {}, but --nodes names {}.",

@@ -25,9 +25,9 @@ std::string validation_line(const Meta& meta) {
 }
 
 void print_summary(const Meta& meta, const std::string& folder, double seconds) {
-  fmt::print("{} documents, {} of text, {} tokens (tokenizer {}, vocabulary {})\n", counted(meta.documents),
-             human_bytes(static_cast<double>(meta.text_bytes)), counted(meta.tokens), meta.tokenizer.origin,
-             meta.tokenizer.vocabulary);
+  fmt::print("{} {}, {} of text, {} tokens (tokenizer {}, vocabulary {})\n", counted(meta.documents),
+             meta.documents == 1 ? "document" : "documents", human_bytes(static_cast<double>(meta.text_bytes)),
+             counted(meta.tokens), meta.tokenizer.origin, meta.tokenizer.vocabulary);
   fmt::print("{} rows of {} tokens, {:.1f}% full; {}\n", counted(meta.rows()), meta.seq_len, 100 * meta.fill(),
              validation_line(meta));
   if (meta.skipped.beyond_bytes > 0)
