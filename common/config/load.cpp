@@ -45,7 +45,15 @@ struct Draft {
   void set(const std::string& key, const Value& value, const std::string& where);
 };
 
-/// Names are compared inside the given section first, then everywhere: "lr" is near "optimizer.lr".
+/// Whether two names differ by one slip: a letter that is another, left out or added, or two that are swapped.
+bool one_slip_apart(std::string_view a, std::string_view b) {
+  while (!a.empty() && !b.empty() && a.front() == b.front()) a.remove_prefix(1), b.remove_prefix(1);
+  while (!a.empty() && !b.empty() && a.back() == b.back()) a.remove_suffix(1), b.remove_suffix(1);
+  return (a.size() <= 1 && b.size() <= 1) || (a.size() == 2 && b.size() == 2 && a[0] == b[1] && a[1] == b[0]);
+}
+
+/// Names are compared inside the given section first, then everywhere: "lr" is near "optimizer.lr". There they have to
+/// be nearer, for among so many one is always a little like it.
 std::string Draft::meant(const std::string& key) const {
   std::vector<std::string> sections, here, names, all_keys;
   for (const auto& f : all) {
@@ -62,7 +70,7 @@ std::string Draft::meant(const std::string& key) const {
   if (std::string name = nearest(name_of(key), here); !name.empty())
     return section.empty() ? name : section + "." + name;
   std::string name = nearest(name_of(key), names);
-  if (name.empty()) return "";
+  if (name.empty() || !one_slip_apart(name_of(key), name)) return "";
   return all_keys[static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin())];
 }
 

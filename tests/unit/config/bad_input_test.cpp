@@ -19,6 +19,8 @@ TEST_F(BadRecipe, UnknownKeyIsNamedWithItsLineAndTheNearestKey) {
        "recipe.toml:3: key 'model.hiden' is not known; did you mean 'model.hidden'?"},
       {"model.layesr = 2", "recipe.toml:1: key 'model.layesr' is not known; did you mean 'model.layers'?"},
       {"[modell]\nhidden = 3", "recipe.toml:2: key 'modell.hidden' is not known; did you mean 'model.hidden'?"},
+      {"[compute]\ndevice = \"cuda\"", "recipe.toml:2: key 'compute.device' is not known."},
+      {"ranke = 3", "recipe.toml:1: key 'ranke' is not known; did you mean 'parallel.ranks'?"},
       {"lr = 3", "recipe.toml:1: key 'lr' is not known; did you mean 'optimizer.lr'?"},
       {"[model]\nlr = 3", "recipe.toml:2: key 'model.lr' is not known; did you mean 'optimizer.lr'?"},
       {"recomptue = \"full\"", "recipe.toml:1: key 'recomptue' is not known; did you mean 'recompute'?"},
