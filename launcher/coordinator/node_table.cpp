@@ -89,6 +89,12 @@ std::vector<NodeState> NodeTable::states() const {
   return states;
 }
 
+const NodeState* NodeTable::state_of(int node) const {
+  if (node < 1 || node > count()) return nullptr;
+  const Node& one = nodes_[static_cast<std::size_t>(node - 1)];
+  return one.state ? &*one.state : nullptr;
+}
+
 bool NodeTable::all_here() const {
   return std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.state.has_value(); });
 }

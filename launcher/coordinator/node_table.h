@@ -37,6 +37,8 @@ class NodeTable {
   int node_of(int rank) const;                                   // 0 or that of another node
   std::vector<NodeState> states() const;                         // of those that have reported
 
+  const NodeState* state_of(int node) const;  // its newest report; null: none, or no such node
+
   bool all_here() const;             // every node has reported
   std::vector<int> missing() const;  // those that have not
   bool all_loaded() const;

@@ -3,6 +3,7 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "launcher/supervisor/node_restarts.h"
 #include "launcher/supervisor/supervisor.h"
 
 /// The part of the supervisor that deals with the launchers of other nodes.
@@ -29,8 +30,15 @@ coordinator::NodeWishes Supervisor::report(coordinator::NodeState state) {
   std::optional<std::uint64_t> generation;
   auto cells = state.cells;
   auto parts = state.parts;
+  const coordinator::NodeState* before = nodes_.state_of(node);
+  std::vector<std::string> restarted;
+  if (before != nullptr) restarted = restarts_since(*before, state, nodes_.name(node));
   for (int rank : nodes_.take(std::move(state), now_seconds())) {
     if (auto next = membership_.worker_died(rank)) generation = next;
+  }
+  for (const std::string& line : restarted) {
+    log::warn("{}", line);
+    parts_.terminal.line(line);
   }
   for (const auto& cell : cells)
     if (cell.present) membership_.worker_registered(cell.rank);

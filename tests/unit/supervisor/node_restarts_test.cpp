@@ -1,0 +1,35 @@
+#include "launcher/supervisor/node_restarts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ganymede::launcher {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+/// A node with rank 1, whose worker was restarted so often.
+coordinator::NodeState node(std::uint64_t session, int restarts) {
+  coordinator::NodeState state{.node = 1, .session = session};
+  state.cells.push_back({.rank = 1, .services = {{.kind = service::Kind::data}, {.kind = service::Kind::worker}}});
+  state.cells[0].services[1].restarts = restarts;
+  return state;
+}
+
+TEST(NodeRestarts, AreSaidOnceWithNodeAndRank) {
+  auto before = node(5, 1), now = node(5, 2);
+  EXPECT_THAT(restarts_since(before, now, "node 1 (beta)"),
+              ElementsAre("node 1 (beta): worker of rank 1 is started again (restart 2)"));
+  EXPECT_THAT(restarts_since(now, now, "node 1 (beta)"), IsEmpty());
+}
+
+TEST(NodeRestarts, AnotherLauncherCountsAnew) {
+  auto old = node(5, 2), first = node(6, 0), next = node(6, 1);
+  EXPECT_THAT(restarts_since(old, first, "node 1"), IsEmpty());
+  EXPECT_THAT(restarts_since(old, next, "node 1"),
+              ElementsAre("node 1: worker of rank 1 is started again (restart 1)"));
+}
+
+}  // namespace
+}  // namespace ganymede::launcher
