@@ -229,7 +229,12 @@ TEST_F(StoppedRun, WithAllItsStepsInACheckpointIsDone) {
   std::ofstream("metrics.jsonl") << "{\"step\": 42, \"loss\": 2.4}\n";
   EXPECT_NE(idle_text("stopped", "").find("stopped at step 42/42"), std::string::npos) << "it would begin again";
   std::filesystem::create_directory("checkpoint");
-  service::write_manifest("checkpoint", {.step = 42, .world = 1, .parts = {{0, 1, "h"}}});
+  service::Manifest manifest;
+  manifest.step = 42;
+  manifest.world = manifest.expert_group = 1;
+  manifest.optimizer = "adamw";
+  manifest.parts = {{0, 1, "h"}};
+  service::write_manifest("checkpoint", manifest);
   EXPECT_NE(idle_text("stopped", "").find(": done at step 42/42, last checkpoint: step 42"), std::string::npos);
   EXPECT_NE(idle_text("recovering", "").find("recovering at step 42/42"), std::string::npos);
   EXPECT_EQ(nlohmann::json::parse(idle_json("stopped", ""))["state"], "stopped");

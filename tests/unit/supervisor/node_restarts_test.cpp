@@ -11,9 +11,16 @@ using testing::IsEmpty;
 
 /// A node with rank 1, whose worker was restarted so often.
 coordinator::NodeState node(std::uint64_t session, int restarts) {
-  coordinator::NodeState state{.node = 1, .session = session};
-  state.cells.push_back({.rank = 1, .services = {{.kind = service::Kind::data}, {.kind = service::Kind::worker}}});
-  state.cells[0].services[1].restarts = restarts;
+  coordinator::NodeState state;
+  state.node = 1;
+  state.session = session;
+  coordinator::CellState cell;
+  cell.rank = 1;
+  cell.services.resize(2);
+  cell.services[0].kind = service::Kind::data;
+  cell.services[1].kind = service::Kind::worker;
+  cell.services[1].restarts = restarts;
+  state.cells.push_back(cell);
   return state;
 }
 
