@@ -66,7 +66,7 @@ void serve(Kind kind, Context& context, const std::string& behaviour) {
 
 int play(Kind kind, int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "prepare") {
-    std::puts(R"({"slots": ["momentum"], "plugin": "plugins/fake.so", "hash": "00000000000000ff"})");
+    std::puts(R"({"slots": ["momentum"], "hyper": {}, "plugin": "plugins/fake.so", "hash": "00000000000000ff"})");
     return 0;
   }
   if (argc > 1 && std::string(argv[1]) == "inspect") {

@@ -131,7 +131,7 @@ TEST(ClosingLines, NameLossSampleCheckpointAndThreeCommandsThatWork) {
   TrainingRun run({"run.steps=4", "validation.every_steps=4", "sample.prompt=def ", "sample.tokens=8"});
   ASSERT_EQ(run.train(), 0);
   for (const char* part : {"step 4/4 | loss", "validation loss", "sample of 8 tokens:\ndef ", "checkpoint: step 4",
-                           "generate", "ctl", "--steps 8"})
+                           "generate", "ctl", "--steps 50"})
     EXPECT_THAT(run.output(), HasSubstr(part));
   EXPECT_EQ(run.ganymede({"generate", run.folder(), "--prompt", "def ", "--tokens", "4"}).exit_code, 0);
   EXPECT_EQ(run.output().find('\x1b'), std::string::npos) << "control characters in a file";
