@@ -30,13 +30,15 @@ data::SlotArea slots_of(worker::TestCell& cell) {
           static_cast<std::size_t>(cell.config().data.seq_len)};
 }
 
+constexpr const char* plugin_file = GANYMEDE_BINARY_DIR "/plugins/adamw.so";
+
 std::vector<double> train(const config::Config& config, std::uint64_t steps) {
   worker::TestCell cell(config, 0);
   data::Dataset dataset(config.data.path);
   data::Order order(dataset.meta().bucket_rows, config.run.seed, static_cast<std::uint64_t>(config.data.rows_per_step),
                     static_cast<std::uint64_t>(config.data.balance_group));
   data::Server server(dataset, order, slots_of(cell), {0, config.data.rows_per_step});
-  optimizer::Plugin plugin = optimizer::load_plugin(GANYMEDE_BINARY_DIR "/plugins/adamw.so");
+  optimizer::Plugin plugin = optimizer::load_plugin(plugin_file);
   optimizer::CellMemory memory = optimizer::attach(cell);
   optimizer::EngineOptions options;
   options.bias_update_rate = config.model.bias_update_rate;
@@ -63,6 +65,8 @@ int run(int argc, char** argv) {
   std::from_chars(count.data(), count.data() + count.size(), steps);
   if (steps == 0) fail_usage("perf_engine CONFIG STEPS");
   config::Config config = config::load(argv[1], {"parallel.ranks=1", "parallel.expert_group=1"});
+  config.optimizer.hyper =
+      optimizer::hyper_parameters(*optimizer::load_plugin(plugin_file).table, "adamw", config.optimizer);
   worker::set_up_process(config);
   std::vector<double> times = train(config, steps);
   std::vector<double> later(times.begin() + static_cast<std::ptrdiff_t>(times.size() / 5), times.end());
