@@ -1,5 +1,6 @@
 #include "common/optimizer_abi/ganymede_optimizer.h"
 #include "services/optimizer/plugins/adamw/adamw_kernel.h"
+#include "services/optimizer/plugins/table.h"
 
 namespace {
 
@@ -18,17 +19,7 @@ int update_chunk(const GanymedeStep* step, const GanymedeChunk* chunk) {
   return 0;
 }
 
-constexpr GanymedeOptimizer adamw = {
-    GANYMEDE_OPTIMIZER_ABI,
-    sizeof(GanymedeOptimizer),
-    "adamw",
-    "1.0",
-    sizeof(slots) / sizeof(slots[0]),
-    sizeof(hyper_parameters) / sizeof(hyper_parameters[0]),
-    slots,
-    hyper_parameters,
-    update_chunk,
-};
+constexpr GanymedeOptimizer adamw = ganymede::plugins::table("adamw", slots, hyper_parameters, update_chunk);
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include "common/optimizer_abi/ganymede_optimizer.h"
 #include "services/optimizer/plugins/sgd/sgd_kernel.h"
+#include "services/optimizer/plugins/table.h"
 
 namespace {
 
@@ -18,17 +19,7 @@ int update_chunk(const GanymedeStep* step, const GanymedeChunk* chunk) {
   return 0;
 }
 
-constexpr GanymedeOptimizer sgd = {
-    GANYMEDE_OPTIMIZER_ABI,
-    sizeof(GanymedeOptimizer),
-    "sgd",
-    "1.0",
-    sizeof(slots) / sizeof(slots[0]),
-    sizeof(hyper_parameters) / sizeof(hyper_parameters[0]),
-    slots,
-    hyper_parameters,
-    update_chunk,
-};
+constexpr GanymedeOptimizer sgd = ganymede::plugins::table("sgd", slots, hyper_parameters, update_chunk);
 
 }  // namespace
 

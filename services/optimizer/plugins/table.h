@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/optimizer_abi/ganymede_optimizer.h"
+
+namespace ganymede::plugins {
+
+/// A built-in plugin's table; the arrays have to live as long as the library.
+template <std::size_t slots, std::size_t keys>
+constexpr GanymedeOptimizer table(const char* name, const GanymedeStateSlot (&state)[slots],
+                                  const GanymedeHyperParameter (&hyper_parameters)[keys],
+                                  int (*update_chunk)(const GanymedeStep*, const GanymedeChunk*)) {
+  return {GANYMEDE_OPTIMIZER_ABI,
+          sizeof(GanymedeOptimizer),
+          name,
+          "1.0",
+          slots,
+          keys,
+          state,
+          hyper_parameters,
+          update_chunk};
+}
+
+}  // namespace ganymede::plugins
