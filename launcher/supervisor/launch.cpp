@@ -144,8 +144,7 @@ std::string why_diverged(const config::Optimizer& optimizer, const StepLog& step
   if (limit == 0 || steps.skipped_in_row() < limit) return "";
   return fmt::format(
       "The last {0} steps, up to {1}, were skipped: loss or gradients were not finite, and nothing has changed since "
-      "step "
-      "{2}. Lower optimizer.lr or optimizer.clip_norm, or begin from a checkpoint before it (--from); "
+      "step {2}. Lower optimizer.lr or optimizer.clip_norm, or begin from a checkpoint before it (--from); "
       "optimizer.stop_after_skips says after how many a run ends.",
       steps.skipped_in_row(), steps.last_step(), steps.last_step() - steps.skipped_in_row());
 }
