@@ -33,13 +33,30 @@ struct DecisionRecord {
   std::uint64_t snapshot_before = 0;         // 1: the record before this one ordered one (see rule 18)
   std::uint64_t state_epoch = 0;
   std::uint64_t optimizer_hash = 0;  // of the plugin file
-  std::uint64_t change_number = 0;
-  std::uint64_t counts_hash = 0;  // hash64 of the expert counts
-  std::uint64_t checksum = 0;     // hash64 of all fields above
+  std::uint64_t change_number = 0;   // of the setting that this step follows (rule 16); 0: the one the run began with
+  std::uint64_t change_step = 0;     // first step that follows it
+  std::uint64_t counts_hash = 0;     // hash64 of the expert counts
+  std::uint64_t checksum = 0;        // hash64 of all fields above
 
   std::uint64_t compute_checksum() const;
   bool intact() const { return checksum == compute_checksum(); }
 };
+
+/// What a person may change while the job runs: all of it with a number, never a delta (rule 16).
+struct Setting {
+  std::uint64_t number = 0;  // 0: what the run began with
+  double lr = 0;             // that the schedule starts from
+  double weight_decay = 0, clip_norm = 0;
+  std::uint64_t hyper_count = 0;
+  double hyper[most_hyper_parameters] = {};  // as in DecisionRecord
+  std::uint64_t checksum = 0;                // hash64 of all fields above
+
+  std::uint64_t compute_checksum() const;
+  bool intact() const { return checksum == compute_checksum(); }
+};
+
+/// Settings that a cell keeps, by number. Two would do, see change.h.
+constexpr std::size_t setting_slots = 4;
 
 /// Fixed part of the segment `control`; the arrays named in `shm::control_layout` follow it.
 struct ControlBlock {
@@ -50,6 +67,7 @@ struct ControlBlock {
   Word generation;        // of the membership
   Word stop_request;      // 1: end after the current step
   Word snapshot_request;  // number of the newest order of a person for a checkpoint
+  Word prepared_change;   // number of the newest setting that lies in its slot; only grows
   // Written by the worker.
   Word joined_generation;
   Word decided_step;    // starts at load_step
@@ -65,6 +83,8 @@ struct ControlBlock {
   // Written by the worker before it stores decided_step. Two slots: a kill in the middle of writing the record of a
   // step leaves the one before it whole, which the next vote still needs.
   DecisionRecord records[2];
+  // Written by the launcher before it stores prepared_change.
+  Setting settings[setting_slots];
 
   /// Where the record of `step` lies: whole for decided_step (all zero when that is the load_step), and for the step
   /// before it until the next one is being written.

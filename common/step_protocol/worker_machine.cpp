@@ -114,13 +114,6 @@ void decide_ending(std::span<const Vote> votes, const DecisionRecord& previous, 
   record.snapshot_before = previous.snapshot_after;
 }
 
-/// Rule 16: a change takes effect when every rank offers it.
-std::uint64_t decide_change(std::span<const Vote> votes, const DecisionRecord& previous) {
-  std::uint64_t offered = votes[0].change_number;
-  bool all = std::all_of(votes.begin(), votes.end(), [&](auto& vote) { return vote.change_number == offered; });
-  return all ? offered : previous.change_number;
-}
-
 }  // namespace
 
 Resolution resolve(std::span<const ExchangeSlot> slots) {
@@ -162,6 +155,13 @@ bool may_vote(std::uint64_t step, std::uint64_t committed_step, bool snapshot_id
   return committed_step + 1 >= step && (step != policy.last_step || snapshot_idle);
 }
 
+std::uint64_t decided_change(std::span<const Vote> votes, const DecisionRecord& previous) {
+  if (votes.empty()) fail("a step cannot be decided without votes");
+  std::uint64_t offered = votes[0].change_number;
+  bool all = std::all_of(votes.begin(), votes.end(), [&](auto& vote) { return vote.change_number == offered; });
+  return all ? offered : previous.change_number;
+}
+
 DecisionRecord decide(std::span<const Vote> votes, const DecisionRecord& previous, const StepPolicy& policy) {
   check_votes(votes, previous, policy);
   DecisionRecord record;
@@ -174,7 +174,11 @@ DecisionRecord decide(std::span<const Vote> votes, const DecisionRecord& previou
   std::copy(policy.hyper.begin(), policy.hyper.end(), record.hyper);
   record.optimizer_hash = policy.optimizer_hash;
   record.state_epoch = previous.state_epoch;
-  record.change_number = decide_change(votes, previous);
+  record.change_number = decided_change(votes, previous);
+  if (policy.change_number != record.change_number)
+    impossible(__FILE__, __LINE__, "a step would follow another setting than the one that it decided");
+  bool changes = record.change_number != previous.change_number;
+  record.change_step = changes ? record.step : previous.change_step;
   decide_update(votes, previous, policy, record);
   decide_ending(votes, previous, policy, record);
   return record;

@@ -50,13 +50,14 @@ struct Vote {
   std::uint64_t snapshot_idle = 1;  // 1: no snapshot is under way in this cell
   std::uint64_t stop_request = 0;
   std::uint64_t snapshot_request = 0;
-  std::uint64_t change_number = 0;
+  std::uint64_t change_number = 0;    // of the setting that this rank offers
   std::uint64_t previous_record = 0;  // checksum of the record of step - 1 (rule 9); 0 right after load_step
   std::uint64_t served_request = 0;
 };
 
-/// What the configuration says about step s: the same on all ranks.
+/// What the configuration, and the setting that the step follows, say about step s: the same on all ranks.
 struct StepPolicy {
+  std::uint64_t change_number = 0;  // whose values the next four are
   double lr = 0, weight_decay = 0, clip_norm = 0;
   std::vector<double> hyper{};  // of the optimizer plugin, in the order of their names; ≤ most_hyper_parameters
   std::uint64_t last_step = 0;  // run.steps
@@ -70,9 +71,13 @@ struct StepPolicy {
 /// run only when no snapshot is under way in the cell.
 bool may_vote(std::uint64_t step, std::uint64_t committed_step, bool snapshot_idle, const StepPolicy& policy);
 
+/// Number of the setting that the step of these votes follows: what all ranks offer, else that of `previous` (rule 16).
+std::uint64_t decided_change(std::span<const Vote> votes, const DecisionRecord& previous);
+
 /// The record that these votes decide: a pure function, summed in rank order in fp64 (rules 9, 10, 16, 18).
-/// `previous` is the record of step - 1 (all zero right after load_step). Throws Error when votes are of different
-/// steps or generations or when the ranks' previous records differ. Fills all but counts_hash and checksum.
+/// `previous` is the record of step - 1 (all zero right after load_step); `policy` is of the decided change. Throws
+/// Error when votes are of different steps or generations or when the ranks' previous records differ. Fills all but
+/// counts_hash and checksum.
 DecisionRecord decide(std::span<const Vote> votes, const DecisionRecord& previous, const StepPolicy& policy);
 
 /// A batch slot may be filled with `step` when what it holds is decided (rule 21).

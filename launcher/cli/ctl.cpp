@@ -9,6 +9,8 @@
 #include "common/base/error.h"
 #include "common/msg/client.h"
 #include "common/service/run_directory.h"
+#include "launcher/cli/ask_launcher.h"
+#include "launcher/cli/ctl_set.h"
 #include "launcher/cli/run_access.h"
 #include "launcher/cli/segments_view.h"
 #include "launcher/cli/status_view.h"
@@ -19,42 +21,13 @@ namespace {
 using flatbuffers::FlatBufferBuilder;
 using msg::Message;
 
-constexpr double answer_seconds = 15;
-constexpr double look_seconds = 1;  // between looks whether there is still a run that could answer
-
 struct CtlOptions {
   std::string run, service;
+  std::vector<std::string> changes;
+  double wait = 600;
   std::optional<int> rank;
   bool json = false, now = false;
 };
-
-[[noreturn]] void fail_ended() { fail("The run in {} has ended.", std::filesystem::current_path().string()); }
-
-/// A launcher that ends, or is replaced, does not answer; the keeper outlives it, so without one there is no answer to
-/// wait for.
-Message ask(const msg::Client::Fill& fill) {
-  msg::Client client(fmt::format("ipc://{}", service::launcher_socket), fmt::format("ctl.{}", getpid()), 0);
-  Deadline deadline = Deadline::after_seconds(answer_seconds);
-  while (true) {
-    try {
-      return client.call(fill, Deadline::after_seconds(look_seconds));
-    } catch (const msg::Refusal&) {
-      throw;
-    } catch (const Error&) {
-      if (!run_is_alive()) fail_ended();
-      if (deadline.passed())
-        fail(
-            "The launcher of the run in {} did not answer within {:.0f} s: it starts again or hangs; see "
-            "{}/launcher.log.",
-            std::filesystem::current_path().string(), answer_seconds, service::log_folder);
-    }
-  }
-}
-
-void require_alive(const std::string& run) {
-  enter_run(run);
-  if (!run_is_alive()) fail("No job runs in {}.", run);
-}
 
 Message ask_status() {
   Message reply = ask([](FlatBufferBuilder& builder) { return Message::body(fbs::CreateStatusRequest(builder)); });
@@ -154,6 +127,12 @@ void add_ctl(CLI::App& app) {
       add("stop", "Stop after the current step with a checkpoint; the same train command goes on", stop);
   stopping->add_flag("--now", options->now, "At once, without a checkpoint");
   add("checkpoint", "Write a checkpoint soon", checkpoint);
+  CLI::App* setting = add("set", "Change the learning rate and the like from one of the next steps on",
+                          [](const CtlOptions& o) { set(o.run, o.changes, o.wait); });
+  setting->add_option("KEY=VALUE", options->changes, "For example optimizer.lr=1e-3; several take effect together")
+      ->required();
+  setting->add_option("--wait", options->wait, "Seconds to wait until it is in force")
+      ->check(command_line::between(0, 86400));
   CLI::App* restarting = add("restart", "Kill one service; its replacement goes on", restart);
   restarting->add_option("SERVICE", options->service, "Worker, optimizer, data or checkpoint")
       ->required()

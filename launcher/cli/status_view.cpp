@@ -12,6 +12,7 @@
 #include "common/config/config.h"
 #include "common/plan/plan.h"
 #include "common/service/run_directory.h"
+#include "launcher/supervisor/kept_changes.h"
 #include "launcher/supervisor/last_metrics.h"
 
 namespace ganymede::cli {
@@ -116,6 +117,18 @@ std::string checkpoint_text(std::int64_t step) {
   return step < 0 ? "no checkpoint yet" : fmt::format("last checkpoint: step {}", step);
 }
 
+/// What a person has changed while the run ran, of the current run directory.
+void add_changes(ordered_json& object) {
+  launcher::KeptChanges changes = launcher::read_changes();
+  if (!launcher::describe(changes).empty())
+    object["changes"] = {{"number", changes.number}, {"values", changes.now}, {"recipe", changes.given}};
+}
+
+std::string changes_text() {
+  std::string text = launcher::describe(launcher::read_changes());
+  return text.empty() ? "" : fmt::format("\nchanged while it ran: {}", text);
+}
+
 }  // namespace
 
 std::string status_json(const fbs::Status& status) {
@@ -135,6 +148,7 @@ std::string status_json(const fbs::Status& status) {
       object["launchers"].push_back(
           {{"node", launcher->node()}, {"pid", launcher->pid()}, {"keeper_pid", launcher->keeper_pid()}});
   object["missing_nodes"] = missing_nodes(status);
+  add_changes(object);
   return dump(object);
 }
 
@@ -151,7 +165,7 @@ std::string status_text(const fbs::Status& status) {
     for (const auto* service : *cell->services())
       text += fmt::format("\n{:>4}  {:<10}  {:>8}  {:<10}  {:>8}  {}", cell->rank(), name_of(service->service()),
                           service->pid(), service->state()->str(), service->restarts(), service->operation()->str());
-  return text + missing_text(status);
+  return text + missing_text(status) + changes_text();
 }
 
 int awaited_rank(const fbs::Status& status) {
@@ -191,22 +205,25 @@ std::string where_json(const fbs::Status& status) {
 
 std::string idle_json(const std::string& state, const std::string& detail) {
   IdleRun run = read_idle();
-  return dump({{"run", current_folder()},
-               {"step", run.step},
-               {"steps", run.steps},
-               {"generation", 0},
-               {"state", state},
-               {"detail", detail},
-               {"last_checkpoint", run.checkpoint},
-               {"cells", ordered_json::array()},
-               {"launchers", ordered_json::array()}});
+  ordered_json object = {{"run", current_folder()},
+                         {"step", run.step},
+                         {"steps", run.steps},
+                         {"generation", 0},
+                         {"state", state},
+                         {"detail", detail},
+                         {"last_checkpoint", run.checkpoint},
+                         {"cells", ordered_json::array()},
+                         {"launchers", ordered_json::array()}};
+  add_changes(object);
+  return dump(object);
 }
 
 std::string idle_text(const std::string& state, const std::string& detail) {
   IdleRun run = read_idle();
   return fmt::format("{}: {} at step {}, {}{}", current_folder(),
                      state == "stopped" && has_all_steps(run) ? "done" : state, step_text(run),
-                     checkpoint_text(run.checkpoint), detail.empty() ? "" : "; the launcher is " + detail);
+                     checkpoint_text(run.checkpoint), detail.empty() ? "" : "; the launcher is " + detail) +
+         changes_text();
 }
 
 }  // namespace ganymede::cli

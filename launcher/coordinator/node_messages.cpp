@@ -1,5 +1,10 @@
 #include "launcher/coordinator/node_messages.h"
 
+#include <algorithm>
+
+#include "common/base/error.h"
+#include "common/step_protocol/change.h"
+
 namespace ganymede::coordinator {
 namespace {
 
@@ -31,6 +36,26 @@ CellState unpack(const fbs::CellReport& report) {
                              service->age_seconds()});
   }
   return cell;
+}
+
+flatbuffers::Offset<fbs::ChangedSetting> pack(FlatBufferBuilder& builder, const step_protocol::Setting& setting) {
+  auto hyper = builder.CreateVector(setting.hyper, setting.hyper_count);
+  return fbs::CreateChangedSetting(builder, setting.number, setting.lr, setting.weight_decay, setting.clip_norm, hyper);
+}
+
+/// Throws Error when it has more hyper-parameters than there may be.
+step_protocol::Setting unpack(const fbs::ChangedSetting& change) {
+  const auto& hyper = *change.hyper();
+  if (hyper.size() > step_protocol::most_hyper_parameters)
+    fail("Change {} of the coordinator has {} hyper-parameters.", change.number(), hyper.size());
+  step_protocol::Setting setting;
+  setting.number = change.number();
+  setting.lr = change.lr();
+  setting.weight_decay = change.weight_decay();
+  setting.clip_norm = change.clip_norm();
+  setting.hyper_count = hyper.size();
+  std::copy(hyper.begin(), hyper.end(), setting.hyper);
+  return step_protocol::sealed(setting);
 }
 
 }  // namespace
@@ -86,8 +111,10 @@ msg::Message::BodyOffset pack(FlatBufferBuilder& builder, const NodeWishes& wish
         fbs::CreateRestartOrder(builder, static_cast<fbs::ServiceKind>(order.kind), order.rank, order.number));
   auto restart_list = builder.CreateVector(restarts);
   auto text = builder.CreateString(wishes.text);
+  flatbuffers::Offset<fbs::ChangedSetting> change = 0;
+  if (wishes.change) change = pack(builder, *wishes.change);
   return msg::Message::body(fbs::CreateNodeOrders(builder, wishes.generation, static_cast<fbs::NodePhase>(wishes.phase),
-                                                  wishes.exit_code, text, restart_list, wishes.leaving));
+                                                  wishes.exit_code, text, restart_list, wishes.leaving, change));
 }
 
 NodeWishes unpack(const fbs::NodeOrders& orders) {
@@ -97,6 +124,7 @@ NodeWishes unpack(const fbs::NodeOrders& orders) {
                     .exit_code = orders.exit_code(),
                     .text = orders.text()->str(),
                     .restarts = {}};
+  if (const auto* change = orders.change()) wishes.change = unpack(*change);
   for (const fbs::RestartOrder* order : *orders.restarts())
     wishes.restarts.push_back({static_cast<service::Kind>(order->service()), order->rank(), order->number()});
   return wishes;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,7 +73,8 @@ struct NodeWishes {
   bool leaving = false;  // a worker of the world has left, its work done: others are not replaced any more
   int exit_code = 0;     // of the run, with `text`
   std::string text;
-  std::vector<RestartOrder> restarts;  // the newest of each service
+  std::vector<RestartOrder> restarts;                 // the newest of each service
+  std::optional<step_protocol::Setting> change = {};  // the newest that was prepared; nothing: the run's beginning
 };
 
 }  // namespace ganymede::coordinator

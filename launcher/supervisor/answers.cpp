@@ -116,6 +116,19 @@ struct Exchange {
     return msg::ack(request);
   }
 
+  Message answer(const fbs::ChangeRequest& body) const {
+    std::vector<Changes::Value> values;
+    for (const fbs::Named* key : *body.keys()) values.push_back({key->name()->str(), key->value()});
+    ChangeState state = body.number() == 0 ? supervisor.change(values) : supervisor.change_state(body.number());
+    return reply([&](FlatBufferBuilder& builder) {
+      std::vector<flatbuffers::Offset<fbs::ChangedKey>> keys;
+      for (const ChangeState::Key& one : state.keys)
+        keys.push_back(fbs::CreateChangedKey(builder, builder.CreateString(one.key), one.was, one.now));
+      return Message::body(
+          fbs::CreateChangeReceipt(builder, state.number, state.in_force, state.from_step, builder.CreateVector(keys)));
+    });
+  }
+
   /// Answers when the body is one of the given types.
   template <class... Bodies>
   Message dispatch() const {
@@ -140,7 +153,7 @@ Message answer(Supervisor& supervisor, const std::string& identity, const Messag
       .dispatch<fbs::Register, fbs::Heartbeat, fbs::FatalReport, fbs::StepReport, fbs::PartDurable,
                 fbs::CheckpointCommitted, fbs::CheckpointFailed, fbs::StoreSet, fbs::StoreGet, fbs::StoreAdd,
                 fbs::GenerationFailed, fbs::StatusRequest, fbs::StopRequest, fbs::CheckpointRequest,
-                fbs::RestartRequest>();
+                fbs::RestartRequest, fbs::ChangeRequest>();
 }
 
 }  // namespace ganymede::launcher

@@ -8,6 +8,7 @@
 
 #include "common/cell/layouts.h"
 #include "common/os/futex.h"
+#include "common/service/settings.h"
 
 namespace ganymede::launcher {
 namespace {
@@ -30,7 +31,8 @@ void fill_with_never(std::span<Word> words) {
 }
 
 /// All other words begin with zero, as the keeper's memory does.
-void begin(service::Control& control, std::uint64_t load_step, std::uint64_t chunks) {
+void begin(service::Control& control, const config::Config& config, std::uint64_t load_step, std::uint64_t chunks) {
+  step_protocol::prepare(*control.block, service::setting_of(config));
   fill_with_never(control.working_copy_ready);
   control.block->load_step.store(load_step);
   control.block->decided_step.store(load_step);
@@ -64,7 +66,7 @@ Cells Cells::create(const config::Config& config, const service::Job& job, coord
       }
       if (segment.layout().name != control_name) continue;
       service::Control control = service::control_of(segment);
-      begin(control, load_step, placement::build(config, ranks.first + i).chunks.size());
+      begin(control, config, load_step, placement::build(config, ranks.first + i).chunks.size());
       cells.cells_.push_back({std::move(segment), control});
     }
   }
@@ -90,6 +92,11 @@ std::optional<Cells> Cells::attach(const config::Config& config, const service::
     if (control.block->incarnation.load(std::memory_order_acquire) == 0) return std::nullopt;
     cells.cells_.push_back({std::move(segment), control});
   }
+  // The launcher before this one may have died between two cells.
+  auto prepared = [](Cell& cell) { return cell.control.block->prepared_change.load(std::memory_order_acquire); };
+  auto newest = std::max_element(cells.cells_.begin(), cells.cells_.end(),
+                                 [&](Cell& one, Cell& other) { return prepared(one) < prepared(other); });
+  if (newest != cells.cells_.end()) cells.prepare_change(step_protocol::offered_setting(*newest->control.block));
   return cells;
 }
 
@@ -130,6 +137,16 @@ std::uint64_t Cells::request_snapshot() {
   std::uint64_t number = first().block->snapshot_request.load() + 1;
   for (auto& cell : cells_) os::store_and_wake(cell.control.block->snapshot_request, number);
   return number;
+}
+
+step_protocol::Setting Cells::prepared_change() { return step_protocol::offered_setting(*first().block); }
+
+void Cells::prepare_change(const step_protocol::Setting& setting) {
+  for (auto& cell : cells_) step_protocol::prepare(*cell.control.block, setting);
+}
+
+std::optional<step_protocol::Setting> Cells::change(std::uint64_t number) {
+  return step_protocol::find_setting(*first().block, number);
 }
 
 std::uint64_t Cells::decided_step() { return first().block->decided_step.load(std::memory_order_acquire); }

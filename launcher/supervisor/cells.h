@@ -10,13 +10,14 @@
 #include "common/service/service.h"
 #include "common/shm/keeper_client.h"
 #include "common/shm/segment.h"
+#include "common/step_protocol/change.h"
 #include "launcher/coordinator/world_layout.h"
 #include "launcher/supervisor/segment_memory.h"
 
 namespace ganymede::launcher {
 
 /// The segments of this node's cells, and the launcher's view of their control words. The memory is the keeper's. The
-/// launcher is the one writer of generation, stop_request and snapshot_request.
+/// launcher is the one writer of generation, stop_request, snapshot_request, prepared_change and the settings.
 class Cells {
  public:
   /// Makes every segment of every cell, gives it its memory (segment_memory.h) and writes the words that a run begins
@@ -49,6 +50,15 @@ class Cells {
   bool stop_requested();
   /// Orders a checkpoint from all cells and returns the number of the order.
   std::uint64_t request_snapshot();
+
+  /// Rule 16: the newest setting that lies prepared in the cells. After `attach` it is the same in all of them,
+  /// whatever the launcher before this one had reached.
+  step_protocol::Setting prepared_change();
+  void prepare_change(const step_protocol::Setting& setting);
+  /// One that still lies in its slot.
+  std::optional<step_protocol::Setting> change(std::uint64_t number);
+  /// What the newest step of this node's first rank follows.
+  step_protocol::InForce change_in_force() { return step_protocol::in_force(*first().block); }
 
   /// The newest step that this node's first rank has decided, and whether the run ends after it.
   std::uint64_t decided_step();

@@ -86,6 +86,7 @@ bool is_for_coordinator(const Message& request) {
     case fbs::Body::StopRequest:
     case fbs::Body::CheckpointRequest:
     case fbs::Body::RestartRequest:
+    case fbs::Body::ChangeRequest:
       return true;
     default:
       return false;

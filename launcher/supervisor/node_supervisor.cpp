@@ -127,6 +127,7 @@ void NodeSupervisor::obey(const coordinator::NodeWishes& wishes) {
     parts_.cells.announce_generation(wishes.generation);
     log::info("generation {} begins", wishes.generation);
   }
+  if (wishes.change) parts_.cells.prepare_change(*wishes.change);
   if (wishes.leaving && left_since_ == 0) left_since_ = heard_;
   switch (wishes.phase) {
     case coordinator::Phase::working:

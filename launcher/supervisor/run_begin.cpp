@@ -19,6 +19,7 @@
 #include "launcher/supervisor/closing.h"
 #include "launcher/supervisor/compatibility.h"
 #include "launcher/supervisor/dataset_packing.h"
+#include "launcher/supervisor/kept_changes.h"
 #include "launcher/supervisor/launching.h"
 #include "launcher/supervisor/log_tail.h"
 #include "launcher/supervisor/memory_estimate.h"
@@ -157,9 +158,14 @@ ReadyRun begin_run(Launching& launching) {
   check_dataset(start, ready.config, ready.job.dataset, run, launching.terminal);
   ready.job.interface = interface_of(ready.config, options);
   prepare_plugin(ready, launching);
+  KeptChanges kept = read_changes();
+  if (std::string line = keep_changes(kept, ready.config); !line.empty()) launching.terminal.line(line);
   file.replace(ready.config);
   show_and_check(ready, ranks, before && !own.intact.empty() ? changed_keys(*before, ready.config) : "",
                  launching.terminal);
+  kept.job = ready.job.id;
+  kept.number = 0;
+  if (fs::exists(changes_file)) write_changes(kept);
   service::write_job(ready.job);
   file.keep();
   return ready;

@@ -28,6 +28,7 @@ Supervisor::Supervisor(SupervisorParts parts)
       nodes_(parts_.nodes, parts_.config, now_seconds()),
       membership_(parts_.config.parallel.ranks, parts_.cells.highest_generation()),
       checkpoint_parts_(parts_.config.parallel.ranks),
+      changes_(parts_.config, parts_.job, parts_.cells),
       timer_(parts_.io),
       farewell_(parts_.io),
       stopping_(parts_.cells.stop_requested()),
@@ -42,6 +43,7 @@ Outcome Supervisor::run() {
   tick();
   parts_.io.run();
   parts_.signals.ignore();
+  watch_changes();
   outcome_.checkpoint = last_committed_;
   return outcome_;
 }

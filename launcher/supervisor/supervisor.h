@@ -12,6 +12,7 @@
 #include "launcher/coordinator/membership.h"
 #include "launcher/coordinator/node_table.h"
 #include "launcher/supervisor/cells.h"
+#include "launcher/supervisor/changes.h"
 #include "launcher/supervisor/crew.h"
 #include "launcher/supervisor/crew_end.h"
 #include "launcher/supervisor/outcome.h"
@@ -71,6 +72,9 @@ class Supervisor {
   void stop_now_after_answer();
   void checkpoint();
   void restart(const ServiceId& id);
+  /// See Changes.
+  ChangeState change(const std::vector<Changes::Value>& values);
+  ChangeState change_state(std::uint64_t number);
 
   // What others look at.
   /// Whether this service is to end now that its work is done.
@@ -96,6 +100,7 @@ class Supervisor {
   void say_who_is_awaited(double now);
   coordinator::NodeWishes wishes(int node, double now) const;
   void watch_draining(double now);
+  void watch_changes();
   StepSurroundings around() const;
   void make_good(std::uint64_t before);
   void write_steps(const std::function<void()>& write);
@@ -114,6 +119,7 @@ class Supervisor {
   coordinator::Membership membership_;
   coordinator::KeyValueStore store_;
   coordinator::CheckpointParts checkpoint_parts_;
+  Changes changes_;
   boost::asio::steady_timer timer_, farewell_;
   Phase phase_ = Phase::working;
   Outcome outcome_;

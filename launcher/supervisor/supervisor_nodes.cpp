@@ -99,6 +99,7 @@ coordinator::NodeWishes Supervisor::wishes(int node, double now) const {
   if (phase_ == Phase::halting) wishes.phase = hard_ ? coordinator::Phase::killing : coordinator::Phase::halting;
   wishes.exit_code = static_cast<int>(outcome_.code);
   wishes.text = outcome_.text;
+  wishes.change = changes_.prepared();
   for (const auto& [order, given] : restarts_)
     if (nodes_.node_of(order.rank) == node && now - given < order_life) wishes.restarts.push_back(order);
   return wishes;

@@ -37,6 +37,7 @@ void Supervisor::tick() {
     consider_first_generation();
     consider_finish();
     watch_draining(now);
+    watch_changes();
   } else {
     press_on(now);
   }
@@ -59,6 +60,27 @@ void Supervisor::watch_draining(double now) {
                     "made progress for {} (launch.stop_timeout_seconds); see {}/checkpoint.*.log.",
                     parts_.cells.decided_step(), human_seconds(patience), service::log_folder)},
        false);
+}
+
+void Supervisor::watch_changes() {
+  write_steps([&] {
+    for (const ChangeState& change : changes_.note()) {
+      std::string line = fmt::format("change {}, {}", change.number, change.describe());
+      log::info("{}", line);
+      parts_.steps.line_after(change.from_step > 0 ? change.from_step - 1 : 0, line);
+    }
+  });
+}
+
+ChangeState Supervisor::change(const std::vector<Changes::Value>& values) {
+  watch_changes();
+  return changes_.order(values, stopping_ || phase_ != Phase::working);
+}
+
+/// What it says about a change in force is written down before.
+ChangeState Supervisor::change_state(std::uint64_t number) {
+  watch_changes();
+  return changes_.state(number);
 }
 
 void Supervisor::halt(Outcome outcome, bool hard) {

@@ -8,6 +8,7 @@
 #include "common/base/text.h"
 #include "common/os/files.h"
 #include "common/os/futex.h"
+#include "common/service/settings.h"
 #include "common/step_protocol/snapshot_machine.h"
 #include "services/checkpoint/manifests.h"
 #include "services/checkpoint/restore.h"
@@ -176,8 +177,8 @@ bool CheckpointService::try_commit() {
   Pending done = *pending_;
   pending_.reset();
   try {
-    service::Manifest manifest =
-        make_manifest(context_.config(), context_.placement(), done.step, receipt, settings_.dataset);
+    config::Config config = service::config_in_force(context_.config(), *context_.control().block);
+    service::Manifest manifest = make_manifest(config, context_.placement(), done.step, receipt, settings_.dataset);
     settings_.reached("before manifest");
     service::write_manifest(settings_.checkpoints, manifest);
     settings_.reached("manifest written");

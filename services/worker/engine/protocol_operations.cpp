@@ -10,6 +10,7 @@
 #include "common/service/run_directory.h"
 #include "common/step_protocol/snapshot_machine.h"
 #include "services/worker/engine/gradient_norm.h"
+#include "services/worker/engine/schedule.h"
 
 namespace ganymede::worker {
 
@@ -128,6 +129,8 @@ Vote ProtocolOperations::own_vote() {
   vote.stop_request = block.stop_request.load(std::memory_order_acquire);
   vote.snapshot_request = block.snapshot_request.load(std::memory_order_acquire);
   vote.served_request = block.served_request.load(std::memory_order_acquire);
+  pass.offered = step_protocol::offered_setting(block);
+  vote.change_number = pass.offered.number;
   vote.previous_record = previous_record().checksum;
   return vote;
 }
@@ -178,10 +181,21 @@ void publish(const service::Control& control, const DecisionRecord& record,
   os::store_and_wake(control.block->decided_step, record.step);
 }
 
+/// Rule 16: a rank has both settings that it may be, see change.h.
+step_protocol::StepPolicy ProtocolOperations::decided_policy(const DecisionRecord& previous) const {
+  const PassState& pass = bench_.pass;
+  std::uint64_t number = step_protocol::decided_change(pass.votes, previous);
+  bool offered = number == pass.offered.number;
+  step_protocol::Setting setting =
+      offered ? pass.offered : step_protocol::setting_of(*bench_.cell.control.block, number);
+  return following(pass.policy, setting, bench_.config, pass.step);
+}
+
 void ProtocolOperations::decide() {
   PassState& pass = bench_.pass;
   if (bench_.surroundings.interrupted()) throw Interrupted("the attempt ended before its decision");
-  DecisionRecord record = step_protocol::decide(pass.votes, previous_record(), pass.policy);
+  DecisionRecord previous = previous_record();
+  DecisionRecord record = step_protocol::decide(pass.votes, previous, decided_policy(previous));
   record.counts_hash = hash64(std::as_bytes(std::span(pass.expert_counts)));
   record.checksum = record.compute_checksum();
   publish(bench_.cell.control, record, pass.expert_counts);

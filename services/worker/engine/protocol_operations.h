@@ -21,6 +21,7 @@ class ProtocolOperations {
   void vote_on_validation();
   void decide();
   step_protocol::Vote own_vote();
+  step_protocol::StepPolicy decided_policy(const step_protocol::DecisionRecord& previous) const;
   step_protocol::DecisionRecord previous_record() const;
 
   Workbench& bench_;

@@ -26,29 +26,34 @@ double wsd_share(const config::Config& config, double at) {
 
 }  // namespace
 
-double learning_rate(const config::Config& config, std::uint64_t step) {
+double learning_rate(const config::Config& config, double lr, std::uint64_t step) {
   const config::Optimizer& o = config.optimizer;
   auto at = static_cast<double>(step);
   auto warmup = static_cast<double>(o.warmup_steps);
-  if (at < warmup) return o.lr * at / warmup;
-  if (o.schedule == config::Schedule::constant) return o.lr;
+  if (at < warmup) return lr * at / warmup;
+  if (o.schedule == config::Schedule::constant) return lr;
   double share = o.schedule == config::Schedule::wsd ? wsd_share(config, at) : cosine_share(config, at);
-  return o.lr * (o.min_lr_ratio + (1 - o.min_lr_ratio) * share);
+  return lr * (o.min_lr_ratio + (1 - o.min_lr_ratio) * share);
 }
 
-step_protocol::StepPolicy policy_of(const config::Config& config, std::uint64_t step, std::uint64_t load_step,
+step_protocol::StepPolicy policy_of(const config::Config& config, std::uint64_t load_step,
                                     std::uint64_t optimizer_hash) {
-  const config::Optimizer& o = config.optimizer;
   step_protocol::StepPolicy policy;
-  policy.lr = learning_rate(config, step);
-  policy.weight_decay = o.weight_decay;
-  policy.clip_norm = o.clip_norm;
-  policy.hyper = config::hyper_values(o);
-  policy.stop_after_skips = static_cast<std::uint64_t>(o.stop_after_skips);
+  policy.stop_after_skips = static_cast<std::uint64_t>(config.optimizer.stop_after_skips);
   policy.last_step = static_cast<std::uint64_t>(config.run.steps);
   policy.snapshot_every = static_cast<std::uint64_t>(config.checkpoint.every_steps);
   policy.optimizer_hash = optimizer_hash;
   policy.load_step = load_step;
+  return policy;
+}
+
+step_protocol::StepPolicy following(step_protocol::StepPolicy policy, const step_protocol::Setting& setting,
+                                    const config::Config& config, std::uint64_t step) {
+  policy.change_number = setting.number;
+  policy.lr = learning_rate(config, setting.lr, step);
+  policy.weight_decay = setting.weight_decay;
+  policy.clip_norm = setting.clip_norm;
+  policy.hyper.assign(setting.hyper, setting.hyper + setting.hyper_count);
   return policy;
 }
 

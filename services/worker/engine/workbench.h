@@ -5,6 +5,7 @@
 
 #include "common/base/exact_sum.h"
 #include "common/plan/plan.h"
+#include "common/step_protocol/change.h"
 #include "common/step_protocol/worker_machine.h"
 #include "services/worker/engine/cell.h"
 #include "services/worker/engine/communicators.h"
@@ -23,7 +24,7 @@ struct PassState {
   std::uint64_t parameters_of = 0;  // step whose working copy is gathered
   Batches* batches = nullptr;
   int slot = 0;
-  step_protocol::StepPolicy policy;
+  step_protocol::StepPolicy policy;  // without what the setting of the step says
 
   std::vector<model::Row> rows;
   std::uint64_t loss_tokens = 0;            // of the whole pass, all ranks
@@ -32,6 +33,7 @@ struct PassState {
   std::vector<std::int64_t> expert_counts;  // [MoE layers · experts]
   std::vector<model::Dispatch> dispatched;  // by row: where its tokens went, of the layer that it is in
   std::int64_t exchange_rows = 0;           // most rows that a dispatch has brought here
+  step_protocol::Setting offered;           // what this rank votes for
   std::vector<step_protocol::Vote> votes;
   step_protocol::DecisionRecord record;
   double loss = 0;  // validation: mean over all ranks

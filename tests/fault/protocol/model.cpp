@@ -30,6 +30,7 @@ step_protocol::DecisionRecord production_record(const Record& record) {
   result.stop_after = record.stop_after;
   result.snapshot_after = record.snapshot_after;
   result.snapshot_before = record.snapshot_before;
+  result.change_number = record.change;
   if (record.step != 0) result.checksum = result.compute_checksum() + (record.step == torn_record ? 1 : 0);
   return result;
 }
@@ -37,6 +38,31 @@ step_protocol::DecisionRecord production_record(const Record& record) {
 Cell& add_move(std::vector<Move>& moves, const State& state, int rank, const char* what) {
   moves.push_back({what, static_cast<std::uint8_t>(rank), state});
   return moves.back().state.cells[rank];
+}
+
+/// A person orders the next change; the launchers prepare it, cell by cell, and go on wherever they were killed.
+void change_moves(const Configuration& configuration, const State& state, std::vector<Move>& moves) {
+  bool in_force = configuration.mutation == Mutation::next_change_at_once;
+  for (int rank = 0; rank < configuration.ranks; ++rank) {
+    const Cell& cell = state.cells[rank];
+    in_force = in_force || cell.records[record_slot(configuration, cell.decided)].change == state.ordered;
+  }
+  if (in_force && state.ordered < configuration.changes) {
+    add_move(moves, state, 0, "person: a change");
+    ++moves.back().state.ordered;
+  }
+  for (int rank = 0; rank < configuration.ranks; ++rank) {
+    const Cell& cell = state.cells[rank];
+    std::uint8_t slot = cell.settings[state.ordered % setting_slots];
+    bool early = configuration.mutation == Mutation::prepared_before_setting;
+    if (cell.prepared < state.ordered && (slot == state.ordered || early)) {
+      add_move(moves, state, rank, "launcher: prepared_change").prepared = state.ordered;
+    } else if (slot != state.ordered && (cell.prepared < state.ordered || early)) {
+      bool torn = slot == torn_setting;
+      Cell& next = add_move(moves, state, rank, torn ? "launcher: the whole setting" : "launcher: half of a setting");
+      next.settings[state.ordered % setting_slots] = torn ? state.ordered : torn_setting;
+    }
+  }
 }
 
 void launcher_moves(const Configuration& configuration, const State& state, std::vector<Move>& moves) {
@@ -87,7 +113,7 @@ void crash_moves(const Configuration& configuration, const State& state, int onl
     if (cell.worker != WorkerAt::dead && cell.worker != WorkerAt::finished) {
       Cell& next = add_move(moves, state, rank, "kill worker");
       next.worker = next.late = WorkerAt::dead;
-      next.worker_generation = next.step = next.bucket = next.gathered_wrong = 0;
+      next.worker_generation = next.step = next.bucket = next.gathered_wrong = next.offered = 0;
       next.late_generation = next.late_step = next.late_bucket = 0;
       next.pending = {};
       moves.back().state.generation_due = 1;
@@ -120,6 +146,7 @@ void all_moves(const Configuration& configuration, const State& state, std::vect
     if (configuration.reader) reader_moves(configuration, state, rank, moves);
   }
   launcher_moves(configuration, state, moves);
+  if (configuration.changes > 0) change_moves(configuration, state, moves);
   crash_moves(configuration, state, -1, moves);
 }
 

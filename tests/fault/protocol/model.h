@@ -36,6 +36,9 @@ enum class Mutation : std::uint8_t {
   no_before_image,          // rule 19
   flag_before_read,         // rule 19: the reader looks at the flag first
   no_check_before_report,   // rule 20: a cancelled snapshot is reported
+  prepared_before_setting,  // rule 16: the number is stored before the setting lies in its slot
+  newest_offer_followed,    // rule 16: a change takes effect although not all ranks offer it
+  next_change_at_once,      // the next change is prepared before a step has followed the last one
   no_cancel_after_restart,  // rule 20: a restarted checkpoint service takes the marks of its predecessor for its own
 };
 
@@ -47,6 +50,7 @@ struct Configuration {
   bool reader = false;  // with the checkpoint service
   int snapshot_every = 0;
   int image_slots = max_chunks;
+  int changes = 0;            // that a person orders, each at any moment after a step has followed the one before
   bool stop_request = false;  // one may arrive at any moment, cell by cell
   Mutation mutation = Mutation::none;
 };
@@ -54,10 +58,12 @@ struct Configuration {
 struct Record {
   std::uint8_t step = 0;  // torn_record while it is being written
   std::uint8_t generation = 0;
-  std::uint8_t stop_after = 0, snapshot_after = 0, snapshot_before = 0;
+  std::uint8_t stop_after = 0, snapshot_after = 0, snapshot_before = 0, change = 0;
   bool operator==(const Record&) const = default;
 };
 constexpr std::uint8_t torn_record = 0xff;
+constexpr int setting_slots = 2;  // as few as the protocol needs
+constexpr std::uint8_t torn_setting = 0xff;
 
 enum class WorkerAt : std::uint8_t {
   dead,
@@ -68,6 +74,7 @@ enum class WorkerAt : std::uint8_t {
   gather_wait,
   gradient_first,
   gradient_second,
+  offer,
   vote_publish,
   vote_wait,
   record_begin,
@@ -88,6 +95,7 @@ struct Cell {
   std::uint8_t copy_ready[max_chunks] = {};
   std::uint8_t joined = 0, decided = 0, chunks_done = 0, seal = 0, snapshot = 0, stop_request = 0;
   Record records[2];
+  std::uint8_t prepared = 0, settings[setting_slots] = {};  // number of the setting in each slot, or torn_setting
   std::uint8_t read_mark[max_chunks] = {}, image_step[max_chunks] = {}, image_slot[max_chunks] = {};
   std::uint8_t durable = 0;  // newest snapshot that the checkpoint service has reported
 
@@ -95,12 +103,12 @@ struct Cell {
   std::uint8_t label_generation = 0, label_operation = 0;
   std::uint8_t exchange_generation = 0, exchange_committed = 0, exchange_decided = 0;
   Record exchange_record;
-  std::uint8_t vote_generation = 0, vote_step = 0, vote_idle = 0, vote_stop = 0;
+  std::uint8_t vote_generation = 0, vote_step = 0, vote_idle = 0, vote_stop = 0, vote_change = 0;
   Record vote_previous;
 
   // Processes.
   WorkerAt worker = WorkerAt::joining;
-  std::uint8_t worker_generation = 0, step = 0, bucket = 0, gathered_wrong = 0;
+  std::uint8_t worker_generation = 0, step = 0, bucket = 0, gathered_wrong = 0, offered = 0;
   Record pending;
   WorkerAt late = WorkerAt::dead;  // store that a lane of the aborted attempt still has before it
   std::uint8_t late_generation = 0, late_step = 0, late_bucket = 0;
@@ -111,7 +119,7 @@ struct Cell {
 
 struct State {
   Cell cells[max_ranks];
-  std::uint8_t generation = 0, generation_due = 1, faults = 0;
+  std::uint8_t generation = 0, generation_due = 1, faults = 0, ordered = 0;
   Record history[max_steps + 1];  // the record of each step when it was first decided
 };
 

@@ -36,6 +36,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ThreeRanksOneFault", {.ranks = 3, .chunks = 1, .steps = 3, .faults = 1}},
         Case{"ThreeRanksTwoFaults", {.ranks = 3, .chunks = 1, .steps = 2, .faults = 2}},
         Case{"StopAtAnyMoment", {.ranks = 2, .chunks = 1, .steps = 3, .faults = 1, .stop_request = true}},
+        Case{"OneRankTwoChanges", {.ranks = 1, .chunks = 1, .steps = 3, .faults = 2, .changes = 2}},
+        Case{"TwoRanksTwoChanges", {.ranks = 2, .chunks = 1, .steps = 3, .faults = 1, .changes = 2}},
+        Case{"TwoRanksThreeChanges", {.ranks = 2, .chunks = 1, .steps = 4, .faults = 0, .changes = 3}},
+        Case{"ChangeAndStop", {.ranks = 2, .chunks = 1, .steps = 2, .faults = 1, .changes = 1, .stop_request = true}},
         Case{"Snapshots", {.ranks = 1, .chunks = 2, .steps = 3, .faults = 2, .reader = true, .snapshot_every = 1}},
         Case{"SnapshotsAndStop",
              {.ranks = 1,
@@ -67,6 +71,7 @@ constexpr Configuration without(Mutation mutation, Configuration configuration) 
 }
 constexpr Configuration one_rank{.ranks = 1, .chunks = 2, .steps = 3, .faults = 2};
 constexpr Configuration two_ranks{.ranks = 2, .chunks = 1, .steps = 3, .faults = 2};
+constexpr Configuration changes{.ranks = 2, .chunks = 1, .steps = 3, .faults = 0, .changes = 2};
 constexpr Configuration snapshots{
     .ranks = 1, .chunks = 2, .steps = 4, .faults = 1, .reader = true, .snapshot_every = 1};
 
@@ -82,6 +87,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"NoRedoArea", without(Mutation::no_redo_area, one_rank)},
                     Case{"SealBeforeRedo", without(Mutation::seal_before_redo, one_rank)},
                     Case{"AnySealBelieved", without(Mutation::any_seal_believed, one_rank)},
+                    Case{"PreparedBeforeItsSetting", without(Mutation::prepared_before_setting, changes)},
+                    Case{"NewestOfferFollowed", without(Mutation::newest_offer_followed, changes)},
+                    Case{"NextChangeAtOnce", without(Mutation::next_change_at_once, changes)},
                     Case{"SnapshotWhileBusy", without(Mutation::snapshot_while_busy, snapshots)},
                     Case{"ArmedLate", without(Mutation::armed_late, snapshots)},
                     Case{"NoBeforeImage", without(Mutation::no_before_image, snapshots)},

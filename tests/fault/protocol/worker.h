@@ -18,8 +18,9 @@ struct Worker {
 
   Cell& move(const char* what) const { return add_move(moves, state, rank, what); }
   const Record& record(const Cell& of, int step) const { return of.records[record_slot(configuration, step)]; }
-  step_protocol::StepPolicy policy() const {
+  step_protocol::StepPolicy policy(std::uint64_t change = 0) const {
     step_protocol::StepPolicy result;
+    result.change_number = change;
     result.last_step = configuration.steps;
     result.snapshot_every = configuration.snapshot_every;
     return result;
@@ -46,6 +47,8 @@ struct Worker {
   void exchange() const;
   void gather() const;
   void store_gradient(Cell& next, WorkerAt at, int generation, int step, int bucket) const;
+  void offer() const;
+  void require_setting(std::uint64_t number) const;
   void vote_and_decide() const;
   void store_decided(State& next_state, const Record& decided) const;
   void next_step(Cell& next) const;

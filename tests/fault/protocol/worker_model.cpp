@@ -57,7 +57,7 @@ void Worker::exchange() const {
 }
 
 void Worker::next_step(Cell& next) const {
-  next.bucket = next.gathered_wrong = 0;
+  next.bucket = next.gathered_wrong = next.offered = 0;
   next.pending = {};
   next.step = static_cast<std::uint8_t>(next.decided + 1);
   bool stops = record(next, next.decided).stop_after != 0;
@@ -83,13 +83,27 @@ void Worker::gather() const {
   next.worker = more ? WorkerAt::gather_publish : WorkerAt::gradient_first;
 }
 
+/// A launcher may prepare another setting before the vote: the worker need not look again (rule 17 lets it).
+void Worker::offer() const {
+  Cell& next = move("worker: reads what is prepared");
+  next.offered = cell.prepared;
+  next.worker = WorkerAt::vote_publish;
+}
+
+void Worker::require_setting(std::uint64_t number) const {
+  if (cell.settings[number % setting_slots] == number) return;
+  throw Violation("a rank needs a setting that does not lie whole in its slot");
+}
+
 void Worker::vote_and_decide() const {
   bool idle = !step_protocol::is_armed(cell.snapshot);
   if (cell.worker == WorkerAt::vote_publish) {
     std::uint64_t done = committed(configuration, cell);
     if (configuration.mutation == Mutation::vote_before_commit) done = cell.step - 1;
     if (!step_protocol::may_vote(cell.step, done, idle, policy())) return;
+    require_setting(cell.offered);
     Cell& next = move("worker: votes");
+    next.vote_change = cell.offered;
     next.label_operation = static_cast<std::uint8_t>(vote_operation(cell.step));
     next.vote_generation = cell.worker_generation;
     next.vote_step = cell.step;
@@ -112,12 +126,21 @@ void Worker::vote_and_decide() const {
     votes[peer].snapshot_idle = from.vote_idle;
     votes[peer].stop_request = from.vote_stop;
     votes[peer].previous_record = production_record(from.vote_previous).checksum;
+    votes[peer].change_number = from.vote_change;
     if (configuration.mutation == Mutation::snapshot_while_busy) votes[peer].snapshot_idle = 1;
+  }
+  if (configuration.mutation == Mutation::newest_offer_followed) {
+    std::uint64_t newest = 0;
+    for (const Vote& vote : votes) newest = std::max(newest, vote.change_number);
+    for (Vote& vote : votes) vote.change_number = newest;
   }
   step_protocol::DecisionRecord previous = production_record(record(cell, cell.step - 1));
   if (configuration.mutation == Mutation::snapshot_while_busy) previous.snapshot_after = 0;
-  step_protocol::DecisionRecord decision = step_protocol::decide(votes, previous, policy());
+  std::uint64_t change = step_protocol::decided_change(votes, previous);
+  require_setting(change);
+  step_protocol::DecisionRecord decision = step_protocol::decide(votes, previous, policy(change));
   Cell& next = move("worker: decides");
+  next.pending.change = static_cast<std::uint8_t>(decision.change_number);
   next.pending.step = static_cast<std::uint8_t>(decision.step);
   next.pending.generation = static_cast<std::uint8_t>(decision.loss_sum / configuration.ranks);
   next.pending.stop_after = static_cast<std::uint8_t>(decision.stop_after);
@@ -154,7 +177,7 @@ void Worker::abort() const {
     next.late_bucket = cell.bucket;
   }
   next.worker = WorkerAt::joining;
-  next.worker_generation = next.step = next.bucket = next.gathered_wrong = 0;
+  next.worker_generation = next.step = next.bucket = next.gathered_wrong = next.offered = 0;
   next.pending = {};
 }
 
@@ -171,6 +194,8 @@ void worker_moves(const Configuration& configuration, const State& state, int ra
     case WorkerAt::gather_publish:
     case WorkerAt::gather_wait:
       return worker.gather();
+    case WorkerAt::offer:
+      return worker.offer();
     case WorkerAt::vote_publish:
     case WorkerAt::vote_wait:
       return worker.vote_and_decide();

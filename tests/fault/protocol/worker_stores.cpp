@@ -48,7 +48,8 @@ void Worker::store() const {
       store_gradient(next, cell.worker, cell.worker_generation, cell.step, cell.bucket);
       bool more = cell.bucket + 1 < configuration.chunks;
       next.bucket = static_cast<std::uint8_t>(more ? cell.bucket + 1 : 0);
-      next.worker = more ? WorkerAt::gradient_first : WorkerAt::vote_publish;
+      WorkerAt vote = configuration.changes > 0 ? WorkerAt::offer : WorkerAt::vote_publish;
+      next.worker = more ? WorkerAt::gradient_first : vote;
       return;
     }
     case WorkerAt::record_begin: {

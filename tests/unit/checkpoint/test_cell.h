@@ -14,6 +14,7 @@
 #include "common/base/hash.h"
 #include "common/cell/layouts.h"
 #include "common/os/fd.h"
+#include "common/service/settings.h"
 #include "common/step_protocol/snapshot_machine.h"
 #include "services/checkpoint/checkpoint_service.h"
 
@@ -66,6 +67,7 @@ class TestCell : public service::Context {
       segments_.emplace(layout.name, shm::Segment::create(fd.get(), layout, 1));
     }
     control_ = service::control_of(segment("control"));
+    prepare(*control_.block, service::setting_of(config_));
   }
 
   const config::Config& config() const override { return config_; }

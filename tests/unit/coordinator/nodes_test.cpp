@@ -6,6 +6,7 @@
 
 #include "common/base/error.h"
 #include "common/msg/curve.h"
+#include "common/step_protocol/change.h"
 #include "launcher/coordinator/network_path.h"
 #include "launcher/coordinator/node_gate.h"
 #include "launcher/coordinator/node_messages.h"
@@ -211,11 +212,20 @@ TEST(NodeMessages, SurviveTheWay) {
       .generation = 4, .phase = Phase::killing, .leaving = true, .exit_code = 2, .text = "x", .restarts = {}};
   wishes.restarts = {{service::Kind::worker, 3, 99}};
   auto order = msg::Message::build(1, 1, [&](auto& builder) { return pack(builder, wishes); });
+  EXPECT_FALSE(unpack(*order.as<fbs::NodeOrders>()).change);
+  wishes.change = step_protocol::Setting{.number = 5, .lr = 0.1, .weight_decay = 0.2, .clip_norm = 0.3};
+  wishes.change->hyper_count = 2;
+  wishes.change->hyper[1] = 0.7;
+  order = msg::Message::build(1, 1, [&](auto& builder) { return pack(builder, wishes); });
   NodeWishes heard = unpack(*order.as<fbs::NodeOrders>());
   EXPECT_EQ(heard.generation, 4u);
   EXPECT_EQ(heard.phase, Phase::killing);
   EXPECT_TRUE(heard.leaving);
   EXPECT_EQ(heard.restarts[0].number, 99u);
+  ASSERT_TRUE(heard.change);
+  EXPECT_EQ(heard.change->number, 5u);
+  EXPECT_TRUE(step_protocol::same_values(*heard.change, *wishes.change));
+  EXPECT_TRUE(heard.change->intact());
 }
 
 }  // namespace

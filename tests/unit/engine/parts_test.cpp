@@ -68,13 +68,13 @@ TEST(LearningRate, WarmsUpThenFollowsTheCosineAndStaysAtItsEnd) {
   config.optimizer.min_lr_ratio = 0.1;
   config.optimizer.warmup_steps = 10;
   config.run.steps = 110;
-  EXPECT_DOUBLE_EQ(learning_rate(config, 1), 0.1);
-  EXPECT_DOUBLE_EQ(learning_rate(config, 10), 1.0);
-  EXPECT_DOUBLE_EQ(learning_rate(config, 60), 0.55);
-  EXPECT_DOUBLE_EQ(learning_rate(config, 110), 0.1);
-  EXPECT_DOUBLE_EQ(learning_rate(config, 500), 0.1);
+  EXPECT_DOUBLE_EQ(learning_rate(config, config.optimizer.lr, 1), 0.1);
+  EXPECT_DOUBLE_EQ(learning_rate(config, config.optimizer.lr, 10), 1.0);
+  EXPECT_DOUBLE_EQ(learning_rate(config, config.optimizer.lr, 60), 0.55);
+  EXPECT_DOUBLE_EQ(learning_rate(config, config.optimizer.lr, 110), 0.1);
+  EXPECT_DOUBLE_EQ(learning_rate(config, config.optimizer.lr, 500), 0.1);
   config.optimizer.schedule = config::Schedule::constant;
-  EXPECT_DOUBLE_EQ(learning_rate(config, 60), 1.0);
+  EXPECT_DOUBLE_EQ(learning_rate(config, config.optimizer.lr, 60), 1.0);
 }
 
 TEST(LearningRate, AScheduleLongerThanTheRunIsItsOwn) {
@@ -82,7 +82,7 @@ TEST(LearningRate, AScheduleLongerThanTheRunIsItsOwn) {
   config.optimizer.warmup_steps = 0;
   config.run.steps = 10;
   config.optimizer.decay_steps = 1000;
-  EXPECT_GT(learning_rate(config, 10), 0.99 * config.optimizer.lr);
+  EXPECT_GT(learning_rate(config, config.optimizer.lr, 10), 0.99 * config.optimizer.lr);
 }
 
 TEST(LearningRate, IsStableThenDecaysToTheEndOfTheRun) {
@@ -92,18 +92,18 @@ TEST(LearningRate, IsStableThenDecaysToTheEndOfTheRun) {
   config.optimizer.warmup_steps = 10;
   config.optimizer.schedule = config::Schedule::wsd;
   config.run.steps = 100;
-  EXPECT_DOUBLE_EQ(learning_rate(config, 5), 0.5);
-  EXPECT_DOUBLE_EQ(learning_rate(config, 90), 1.0);  // a tenth of the run is left
-  EXPECT_DOUBLE_EQ(learning_rate(config, 95), 0.2 + 0.8 * 0.5);
-  EXPECT_DOUBLE_EQ(learning_rate(config, 100), 0.2);
+  EXPECT_DOUBLE_EQ(learning_rate(config, config.optimizer.lr, 5), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(config, config.optimizer.lr, 90), 1.0);  // a tenth of the run is left
+  EXPECT_DOUBLE_EQ(learning_rate(config, config.optimizer.lr, 95), 0.2 + 0.8 * 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(config, config.optimizer.lr, 100), 0.2);
   config.optimizer.decay_steps = 40;
-  EXPECT_DOUBLE_EQ(learning_rate(config, 60), 1.0);
-  EXPECT_DOUBLE_EQ(learning_rate(config, 70), 0.2 + 0.8 * 0.75);
+  EXPECT_DOUBLE_EQ(learning_rate(config, config.optimizer.lr, 60), 1.0);
+  EXPECT_DOUBLE_EQ(learning_rate(config, config.optimizer.lr, 70), 0.2 + 0.8 * 0.75);
   config.optimizer.decay_shape = config::DecayShape::sqrt;
-  EXPECT_DOUBLE_EQ(learning_rate(config, 70), 0.2 + 0.8 * 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(config, config.optimizer.lr, 70), 0.2 + 0.8 * 0.5);
   config.run.steps = 200;  // made longer: the decay begins again before the new end
-  EXPECT_DOUBLE_EQ(learning_rate(config, 100), 1.0);
-  EXPECT_DOUBLE_EQ(learning_rate(config, 200), 0.2);
+  EXPECT_DOUBLE_EQ(learning_rate(config, config.optimizer.lr, 100), 1.0);
+  EXPECT_DOUBLE_EQ(learning_rate(config, config.optimizer.lr, 200), 0.2);
 }
 
 /// Runs `body` at both places of an expert group of two, a thread each.

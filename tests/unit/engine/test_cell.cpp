@@ -12,6 +12,7 @@
 #include "common/cell/layouts.h"
 #include "common/os/fd.h"
 #include "common/os/futex.h"
+#include "common/service/settings.h"
 #include "common/wire/bf16.h"
 #include "common/wire/bucket_form.h"
 
@@ -51,6 +52,7 @@ TestCell::TestCell(const config::Config& config, int rank)
     segments_[layout.name] = std::make_unique<shm::Segment>(shm::Segment::create(fd.get(), layout, job()));
   }
   control_ = service::control_of(segment("control"));
+  step_protocol::prepare(*control_.block, service::setting_of(config_));
   for (auto& word : segment("batches").span<step_protocol::Word>("words")) word = step_protocol::never;
   for (const placement::OwnedRange& range : placement_.owned) {
     for (std::int64_t i = 0; i < range.count; ++i) {

@@ -160,13 +160,39 @@ TEST(Decide, LastStepStopsAndTheOneBeforeItOrdersNoSnapshot) {
 TEST(Decide, ChangeTakesEffectOnlyWhenAllOfferIt) {
   DecisionRecord previous = record_of(4);
   previous.change_number = 1;
+  previous.change_step = 3;
   previous.checksum = previous.compute_checksum();
   std::vector<Vote> votes = votes_after(previous, 2);
   votes[0].change_number = 2;
   votes[1].change_number = 1;
-  EXPECT_EQ(decide(votes, previous, policy()).change_number, 1u);
+  StepPolicy followed = policy();
+  followed.change_number = 1;
+  DecisionRecord kept = decide(votes, previous, followed);
+  EXPECT_EQ(kept.change_number, 1u);
+  EXPECT_EQ(kept.change_step, 3u);
   votes[1].change_number = 2;
-  EXPECT_EQ(decide(votes, previous, policy()).change_number, 2u);
+  followed.change_number = 2;
+  DecisionRecord changed = decide(votes, previous, followed);
+  EXPECT_EQ(changed.change_number, 2u);
+  EXPECT_EQ(changed.change_step, 5u);
+}
+
+TEST(Decide, UnequalOffersKeepTheSettingOfTheRecordBeforeWhateverTheyAre) {
+  DecisionRecord previous = record_of(4);
+  previous.change_number = 6;
+  std::vector<Vote> votes = votes_after(previous, 3);
+  for (auto offers : std::vector<std::vector<std::uint64_t>>{{6, 7, 7}, {7, 6, 6}, {7, 7, 6}, {6, 6, 6}}) {
+    for (std::size_t rank = 0; rank < 3; ++rank) votes[rank].change_number = offers[rank];
+    EXPECT_EQ(decided_change(votes, previous), 6u);
+  }
+  for (Vote& vote : votes) vote.change_number = 7;
+  EXPECT_EQ(decided_change(votes, previous), 7u);
+}
+
+TEST(DecideDeathTest, NeverFollowsAnotherSettingThanTheOneDecided) {
+  std::vector<Vote> votes = votes_after(record_of(4), 2);
+  for (Vote& vote : votes) vote.change_number = 1;
+  EXPECT_DEATH(decide(votes, record_of(4), policy()), "another setting");
 }
 
 TEST(Decide, RanksThatDisagreeAreAnErrorThatNamesThem) {

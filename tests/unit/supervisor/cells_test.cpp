@@ -50,6 +50,32 @@ TEST_F(CellsTest, AreNotTakenOverWhenAnyOfTheirSegmentsIsMissing) {
   }
 }
 
+TEST_F(CellsTest, BeginWithTheSettingOfTheConfiguration) {
+  Cells cells = Cells::create(config_, job_, ranks_, 0, keeper_, silent_);
+  EXPECT_EQ(cells.prepared_change().number, 0u);
+  EXPECT_EQ(cells.prepared_change().lr, config_.optimizer.lr);
+  EXPECT_EQ(cells.change_in_force().number, 0u);
+}
+
+TEST_F(CellsTest, ChangeThatALauncherHadPreparedInOneCellAloneIsPreparedInAllWhenTheyAreTakenOver) {
+  for (std::uint64_t number = 1; number <= 2; ++number) {
+    Cells cells = Cells::create(config_, job_, ranks_, 0, keeper_, silent_);
+    step_protocol::Setting setting = cells.prepared_change();
+    setting.number = 1;
+    setting.lr = 0.125;
+    auto first = static_cast<int>(number - 1);  // the one that has it
+    step_protocol::prepare(*cells.control(first).block, setting);
+    cells.control(1 - first).block->settings[1].number = 1;  // killed in the middle of the other
+    auto taken = attach();
+    ASSERT_TRUE(taken);
+    for (int rank : {0, 1}) {
+      EXPECT_EQ(taken->control(rank).block->prepared_change, 1u);
+      EXPECT_EQ(step_protocol::offered_setting(*taken->control(rank).block).lr, 0.125);
+    }
+    Cells::drop_all(keeper_);
+  }
+}
+
 TEST_F(CellsTest, AreNotTakenOverWhenTheirMakerDiedBeforeTheEnd) {
   Cells cells = Cells::create(config_, job_, ranks_, 0, keeper_, silent_);
   cells.control(1).block->incarnation.store(0);

@@ -38,6 +38,7 @@ msg::Message message(const Report& report) {
     body.add_loss(report.loss);
     body.add_grad_norm(0.1);
     body.add_lr(1e-3);
+    body.add_change(2);
     body.add_tokens(512);
     body.add_loss_tokens(500);
     body.add_step_ms(100);

@@ -93,6 +93,7 @@ msg::Message::BodyOffset step_report(flatbuffers::FlatBufferBuilder& builder, co
   report.add_loss(record.loss_sum / static_cast<double>(record.loss_tokens));
   report.add_grad_norm(record.grad_norm);
   report.add_lr(record.lr);
+  report.add_change(record.change_number);
   report.add_loss_tokens(static_cast<std::int64_t>(record.loss_tokens));
   report.add_tokens(static_cast<std::int64_t>(result.tokens));
   report.add_step_ms(result.wall_ms);

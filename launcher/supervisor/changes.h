@@ -1,0 +1,64 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/service/run_directory.h"
+#include "launcher/supervisor/cells.h"
+#include "launcher/supervisor/kept_changes.h"
+
+namespace ganymede::launcher {
+
+/// A change and how it is getting on.
+struct ChangeState {
+  struct Key {
+    std::string key;
+    double was = 0, now = 0;
+  };
+  std::uint64_t number = 0;
+  bool in_force = false;
+  std::uint64_t from_step = 0;  // the first step that follows it; 0: not known (any more)
+  std::vector<Key> keys;        // none when not known any more
+  /// "from step 7 on: optimizer.lr 0.003 → 0.002"
+  std::string describe() const;
+};
+
+/// The coordinator's part of rule 16: numbers the changes that a person orders, prepares them in this node's cells (the
+/// other nodes learn the newest with every answer), and writes down what is in force. One change is under way at a
+/// time.
+class Changes {
+ public:
+  /// All three outlive it. Throws Error.
+  Changes(const config::Config& config, const service::Job& job, Cells& cells);
+
+  struct Value {
+    std::string key;
+    double value = 0;
+  };
+  /// Prepares a change, or returns the newest when that says the same already. Throws Error(usage) for a key that
+  /// cannot change and a value out of its range; Error when the run is `ending` or a change is still under way.
+  ChangeState order(const std::vector<Value>& values, bool ending);
+  /// Throws Error for a number that there was not.
+  ChangeState state(std::uint64_t number);
+  /// The newest that is prepared here; nothing before the first.
+  std::optional<step_protocol::Setting> prepared() const;
+
+  /// Writes changes that have come into force since the last call into changes.json and config.toml, and returns them.
+  /// Throws Error when a file cannot be written.
+  std::vector<ChangeState> note();
+
+ private:
+  config::Config with(const step_protocol::Setting& setting) const;
+  void write(const step_protocol::Setting& setting) const;
+  std::vector<ChangeState::Key> keys_of(std::uint64_t number) const;
+
+  const config::Config& config_;
+  const service::Job& job_;
+  Cells& cells_;
+  std::uint64_t noted_ = 0;                      // newest change that is written down
+  std::map<std::uint64_t, std::uint64_t> from_;  // first steps, by number
+};
+
+}  // namespace ganymede::launcher
