@@ -29,7 +29,7 @@ std::pair<std::string, double> read_change(const std::string& text) {
   double value = 0;
   auto [stopped, error] = std::from_chars(begin, end, value);
   if (error != std::errc() || stopped != end || begin == end)
-    fail_usage("{}: the value of key '{}' has to be a number.", text, text.substr(0, equals));
+    fail_usage("{}: the value has to be a number, as that of every key that can change while a run runs.", text);
   return {text.substr(0, equals), value};
 }
 
