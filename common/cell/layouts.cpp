@@ -29,6 +29,11 @@ std::int64_t expert_count_elements(const config::Config& config) {
   return std::max<std::int64_t>(elements, 1);
 }
 
+/// Of the redo area: the master's, then one for each column of state.
+std::int64_t redo_rows(const placement::Placement& placement) {
+  return static_cast<std::int64_t>(placement.columns.size()) + 1;
+}
+
 }  // namespace
 
 std::int64_t side_slots(const config::Config& config, const placement::Placement& placement) {
@@ -39,11 +44,13 @@ std::int64_t side_slots(const config::Config& config, const placement::Placement
 
 Layout control_layout(const config::Config& config, const placement::Placement& placement) {
   auto buckets = static_cast<std::int64_t>(placement.buckets.size());
-  return lay_out("control", {entry("block", ElementType::u8, {sizeof(step_protocol::ControlBlock)}),
-                             entry("gradients_ready", ElementType::u64, {buckets}),
-                             entry("working_copy_ready", ElementType::u64, {buckets}),
-                             entry("expert_counts", ElementType::i64, {expert_count_elements(config)}),
-                             entry("services", ElementType::u64, {4, sizeof(step_protocol::ServiceWords) / 8})});
+  return lay_out(
+      "control",
+      {entry("block", ElementType::u8, {sizeof(step_protocol::ControlBlock)}),
+       entry("gradients_ready", ElementType::u64, {buckets}), entry("working_copy_ready", ElementType::u64, {buckets}),
+       entry("matrices_sent", ElementType::u64, {buckets}), entry("matrices_returned", ElementType::u64, {buckets}),
+       entry("expert_counts", ElementType::i64, {expert_count_elements(config)}),
+       entry("services", ElementType::u64, {4, sizeof(step_protocol::ServiceWords) / 8})});
 }
 
 Layout master_layout(const placement::Placement& placement) {
@@ -58,12 +65,18 @@ Layout working_layout(const config::Config& config, const placement::Placement& 
   return one_array("working", ElementType::u8, wire::working_form(config, placement).bytes);
 }
 
-Layout state_layout(const placement::Placement& placement, const std::vector<std::string>& slots, int epoch) {
+Layout state_layout(const placement::Placement& placement, int epoch) {
   std::vector<Entry> entries;
-  for (const std::string& slot : slots) entries.push_back(entry(slot, ElementType::f32, {placement.shard_elements}));
-  auto rows = static_cast<std::int64_t>(slots.size()) + 1;
-  entries.push_back(entry("redo", ElementType::f32, {rows, placement::chunk_elements}));
+  for (std::int64_t elements : placement.columns) {
+    entries.push_back(entry(fmt::format("slot.{}", entries.size()), ElementType::f32, {elements}));
+  }
+  entries.push_back(entry("redo", ElementType::f32, {redo_rows(placement), placement::chunk_elements}));
   return lay_out(fmt::format("state.{}", epoch), std::move(entries));
+}
+
+Layout matrices_layout(const placement::Placement& placement) {
+  return lay_out("matrices", {entry("sent", ElementType::f32, {placement.matrix_elements}),
+                              entry("returned", ElementType::f32, {placement.matrix_elements})});
 }
 
 Layout arena_layout(const config::Config& config, const placement::Placement& placement) {
@@ -86,21 +99,20 @@ Layout batches_layout(const config::Config& config, const placement::Placement& 
   return lay_out("batches", std::move(entries));
 }
 
-Layout side_layout(const config::Config& config, const placement::Placement& placement,
-                   const std::vector<std::string>& slots) {
+Layout side_layout(const config::Config& config, const placement::Placement& placement) {
   auto chunks = static_cast<std::int64_t>(placement.chunks.size());
-  auto rows = static_cast<std::int64_t>(slots.size()) + 1;
   return lay_out("side",
                  {entry("read_marks", ElementType::u64, {chunks}), entry("image_flags", ElementType::u64, {chunks}),
-                  entry("images", ElementType::f32, {side_slots(config, placement), rows, placement::chunk_elements})});
+                  entry("images", ElementType::f32,
+                        {side_slots(config, placement), redo_rows(placement), placement::chunk_elements})});
 }
 
-std::vector<Layout> cell_layouts(const config::Config& config, const placement::Placement& placement,
-                                 const std::vector<std::string>& slots) {
+std::vector<Layout> cell_layouts(const config::Config& config, const placement::Placement& placement) {
   std::vector<Layout> layouts = {control_layout(config, placement), master_layout(placement),
-                                 working_layout(config, placement), state_layout(placement, slots, 0),
+                                 working_layout(config, placement), state_layout(placement, 0),
                                  gradients_layout(placement),       arena_layout(config, placement),
-                                 batches_layout(config, placement), side_layout(config, placement, slots)};
+                                 batches_layout(config, placement), side_layout(config, placement)};
+  if (placement.matrix_elements > 0) layouts.push_back(matrices_layout(placement));
   if (plan::pool_is_published(config)) layouts.push_back(exchange_layout(plan::pool_bytes(config, placement)));
   return layouts;
 }

@@ -15,8 +15,9 @@ namespace ganymede::shm {
 std::int64_t side_slots(const config::Config& config, const placement::Placement& placement);
 
 /// "control": entry `block` (step_protocol::ControlBlock), `gradients_ready`, `working_copy_ready` (u64 [buckets]),
-/// `expert_counts` (i64 [MoE layers · experts, at least 1], of the decided record), `services` (u64 [4][4]:
-/// step_protocol::ServiceWords by service::Kind).
+/// `matrices_sent`, `matrices_returned` (u64 [buckets]: the newest step whose first phases are complete in a bucket,
+/// and whose orthogonalised matrices are there), `expert_counts` (i64 [MoE layers · experts, at least 1], of the
+/// decided record), `services` (u64 [4][4]: step_protocol::ServiceWords by service::Kind).
 Layout control_layout(const config::Config& config, const placement::Placement& placement);
 /// "master": entry `values` (f32 [shard_elements]).
 Layout master_layout(const placement::Placement& placement);
@@ -24,9 +25,13 @@ Layout master_layout(const placement::Placement& placement);
 Layout gradients_layout(const placement::Placement& placement);
 /// "working": entry `values` (u8 [bytes]): the shard of each bucket in its format; wire::working_form says where.
 Layout working_layout(const config::Config& config, const placement::Placement& placement);
-/// "state.<epoch>": entry per state slot of the optimizer (f32 [shard_elements]) and `redo`
-/// (f32 [1 + slots][chunk_elements]: new values of one chunk of the master, then of every state slot).
-Layout state_layout(const placement::Placement& placement, const std::vector<std::string>& slots, int epoch);
+/// "state.<epoch>": entries `slot.0`, `slot.1`, … (f32 [Placement::columns]) and `redo` (f32 [1 + columns]
+/// [chunk_elements]: new values of one chunk of the master, then of every state slot; in the first phase of matrices
+/// what is orthogonalised in place of the master).
+Layout state_layout(const placement::Placement& placement, int epoch);
+/// "matrices": `sent` and `returned` (f32 [matrix_elements]): this rank's rows of what is orthogonalised, and of what
+/// came of it. Only where an optimizer of matrices updates something.
+Layout matrices_layout(const placement::Placement& placement);
 /// "arena": entry `values` (u8): a slot of plan::hidden_bytes for the saved input of every offloaded layer and row of a
 /// micro-batch; the plan says what lies where.
 Layout arena_layout(const config::Config& config, const placement::Placement& placement);
@@ -36,13 +41,11 @@ Layout arena_layout(const config::Config& config, const placement::Placement& pl
 /// `validation_tokens`, `_targets`, `_documents` (i32 [1][validation rows][seq_len]) for the held-out rows of this
 /// rank.
 Layout batches_layout(const config::Config& config, const placement::Placement& placement);
-/// "side": `read_marks`, `image_flags` (u64 [chunks]) and `images` (f32 [side slots][1 + slots][chunk_elements]).
-Layout side_layout(const config::Config& config, const placement::Placement& placement,
-                   const std::vector<std::string>& slots);
+/// "side": `read_marks`, `image_flags` (u64 [chunks]) and `images` (f32 [side slots][1 + columns][chunk_elements]).
+Layout side_layout(const config::Config& config, const placement::Placement& placement);
 
 /// All of them for one cell, in the order in which the launcher creates them.
-std::vector<Layout> cell_layouts(const config::Config& config, const placement::Placement& placement,
-                                 const std::vector<std::string>& slots);
+std::vector<Layout> cell_layouts(const config::Config& config, const placement::Placement& placement);
 
 /// Number of validation rows that one rank computes: ceil(validation.rows / world).
 int validation_rows(const config::Config& config);

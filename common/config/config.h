@@ -14,6 +14,8 @@ enum class Recompute { full, selective, none };
 enum class ExpertExchange { automatic, uneven };
 enum class Schedule { constant, cosine, wsd };
 enum class DecayShape { linear, sqrt };
+enum class OrthogonaliseWhere { worker, optimizer };
+enum class NewtonSchulzForm { standard, gram, automatic };
 enum class Router { sigmoid };
 enum class ReplicaState { replicated, sharded };
 enum class ParameterWire { fp32, bf16, fp8 };
@@ -89,6 +91,21 @@ struct Data {
 
 using HyperParameters = std::map<std::string, double>;
 
+/// Parameters that are updated otherwise than `optimizer` says: [optimizer.group.NAME].
+struct OptimizerGroup {
+  std::vector<std::string> match;  // names of parameters; * and ? stand for any text and any letter
+  std::string optimizer;           // plugin; empty: optimizer.name
+  double lr = -1;                  // -1: optimizer.lr
+  double weight_decay = -1;        // -1: optimizer.weight_decay, on matrices
+};
+
+using OptimizerGroups = std::map<std::string, OptimizerGroup>;  // by name
+
+/// The group of what no other group names and optimizer.name does not update; it has no `match`, and adamw unless it
+/// names another.
+constexpr const char* rest_group = "rest";
+constexpr std::size_t most_groups = 7;
+
 struct Optimizer {
   std::string name = "adamw";
   std::string plugin_folder;  // where `<name>.so` lies; empty: "plugins" beside the programs
@@ -105,6 +122,15 @@ struct Optimizer {
   /// What [optimizer.NAME] has for plugin NAME: "adamw.beta1" → 0.9. Which keys a plugin takes, with ranges and
   /// defaults, is in its table of hyper-parameters; a run's effective configuration has all of its plugin's.
   HyperParameters hyper;
+  OptimizerGroups groups;
+};
+
+/// How optimizers of whole matrices (Muon) have them orthogonalised.
+struct NewtonSchulz {
+  OrthogonaliseWhere where = OrthogonaliseWhere::worker;
+  std::string coefficients = "kj5";  // a name, or triples "a,b,c; a,b,c"
+  NewtonSchulzForm form = NewtonSchulzForm::automatic;
+  Dtype dtype = Dtype::fp32;  // of the iteration; the norm is fp32 in any case
 };
 
 struct Compute {
@@ -179,6 +205,7 @@ struct Config {
   Model model;
   Data data;
   Optimizer optimizer;
+  NewtonSchulz newton_schulz;
   Compute compute;
   ExpertExchange expert_exchange = ExpertExchange::automatic;  // automatic: even where model.router_groups allows it
   Recompute recompute = Recompute::full;
@@ -210,8 +237,13 @@ Config load(const std::string& file, const std::vector<std::string>& settings);
 /// The whole configuration as TOML, every key with its explanation; `load` of it gives the same Config.
 std::string effective(const Config& config);
 
-/// Values of the hyper-parameters of the run's plugin (`optimizer.name`), in the order of their names.
+/// Plugins of a run: `optimizer.name`, then those that only groups name, by name.
+std::vector<std::string> optimizers_of(const Optimizer& optimizer);
+
+/// Values of the hyper-parameters of the run's plugins, in the order of "PLUGIN.KEY".
 std::vector<double> hyper_values(const Optimizer& optimizer);
+/// Names of these.
+std::vector<std::string> hyper_names(const Optimizer& optimizer);
 
 /// One key for the listing that the command line prints.
 struct FieldHelp {

@@ -173,14 +173,30 @@ void check_names(const Config& c, const Origin& origin) {
         origin(key), key, toml_text(name));
   };
   check("run.name", c.run.name);
-  check("optimizer.name", c.optimizer.name);
+  for (const std::string& name : optimizers_of(c.optimizer)) check("optimizer.name", name);
+}
+
+void check_groups(const Config& c, const Origin& origin) {
+  for (const auto& [name, group] : c.optimizer.groups) {
+    if (group.optimizer.empty() && name == rest_group)
+      fail_usage("{}: key 'optimizer.group.rest.optimizer' is empty: it names who updates what {} does not.",
+                 origin("optimizer.group.rest.optimizer"), c.optimizer.name);
+    if (!group.match.empty() || name == rest_group) continue;
+    std::string key = "optimizer.group." + name + ".match";
+    fail_usage("{}: key '{}' is missing: it says which parameters are in the group, for example [\"*.bias\"].",
+               origin(key), key);
+  }
+  if (c.optimizer.groups.size() <= most_groups) return;
+  fail_usage("{}: there are {} groups [optimizer.group.NAME]; at most {} are possible.",
+             origin("optimizer.group." + c.optimizer.groups.begin()->first + ".match"), c.optimizer.groups.size(),
+             most_groups);
 }
 
 }  // namespace
 
 void cross_check(const Config& config, const Origin& origin) {
   for (auto check : {check_names, check_parallel, check_attention, check_experts, check_data, check_sizes, check_steps,
-                     check_formats}) {
+                     check_formats, check_groups}) {
     check(config, origin);
   }
 }

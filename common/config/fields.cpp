@@ -136,7 +136,23 @@ std::vector<Field> optimizer_fields(Config& c) {
       {"optimizer.threads", &o.threads, from(0, 1024), "of one optimizer server; 0: from the cores of its cell"},
   };
   for (auto& [name, value] : o.hyper) all.push_back(hyper_field(name, value));
+  for (auto& [name, group] : o.groups) {
+    for (Field& field : group_fields(name, group)) all.push_back(std::move(field));
+  }
   return all;
+}
+
+std::vector<Field> newton_schulz_fields(Config& c) {
+  NewtonSchulz& n = c.newton_schulz;
+  return {
+      {"newton_schulz.where", choice(n.where, {"worker", "optimizer"}), any,
+       "who orthogonalises matrices: the worker (libtorch), or the optimizer server (CBLAS, fp32)"},
+      {"newton_schulz.coefficients", &n.coefficients, any,
+       "kj5, quintic5, polar_express5, cans5, cubic5, ten_step, or a list \"a,b,c; a,b,c\", a triple a step"},
+      {"newton_schulz.form", choice(n.form, {"standard", "gram", "automatic"}), any,
+       "multiplies the matrix in each step, or the square of its smaller side; automatic: the cheaper"},
+      {"newton_schulz.dtype", format(n.dtype), any, "of the iteration"},
+  };
 }
 
 std::vector<Field> compute_fields(Config& c) {
@@ -199,8 +215,8 @@ std::vector<Field> launch_fields(Config& c) {
 
 std::vector<Field> fields(Config& config) {
   std::vector<Field> all;
-  for (auto part : {plan_fields, run_fields, model_fields, data_fields, optimizer_fields, compute_fields, output_fields,
-                    launch_fields}) {
+  for (auto part : {plan_fields, run_fields, model_fields, data_fields, optimizer_fields, newton_schulz_fields,
+                    compute_fields, output_fields, launch_fields}) {
     for (auto& field : part(config)) all.push_back(std::move(field));
   }
   return all;

@@ -40,6 +40,15 @@ struct Draft {
     return &all.back();
   }
 
+  /// Takes up the keys of a group of parameters when `key` is in the section of one.
+  void find_group(const std::string& key) {
+    std::string name = group_name(key);
+    if (name.empty() || config.optimizer.groups.contains(name)) return;
+    OptimizerGroup& group = config.optimizer.groups[name];
+    if (name == rest_group) group.optimizer = "adamw";
+    for (Field& field : group_fields(name, group)) all.push_back(std::move(field));
+  }
+
   /// The known key that was probably meant, or "".
   std::string meant(const std::string& key) const;
   void set(const std::string& key, const Value& value, const std::string& where);
@@ -75,6 +84,7 @@ std::string Draft::meant(const std::string& key) const {
 }
 
 void Draft::set(const std::string& key, const Value& value, const std::string& where) {
+  find_group(key);
   const Field* field = find(key);
   if (!field) field = find_hyper(key);
   if (field) {
@@ -123,6 +133,7 @@ void apply_setting(Draft& draft, const std::string& setting) {
     fail_usage("{}: a setting is written key=value, for example --set optimizer.lr=3e-4.", where);
   }
   std::string key = setting.substr(0, equals);
+  draft.find_group(key);
   draft.set(key, setting_value(draft.find(key), setting.substr(equals + 1), where), where);
 }
 

@@ -32,6 +32,11 @@ std::string in_millions(std::int64_t count) {
 
 }  // namespace
 
+bool ParameterSpec::hidden_matrix() const {
+  bool inside = bucket == BucketKind::dense || bucket == BucketKind::experts;
+  return inside && shape.size() == 2 && !name.ends_with(".mlp.gate.weight");
+}
+
 std::int64_t ParameterSpec::elements() const {
   std::int64_t product = 1;
   for (std::int64_t size : shape) product *= size;

@@ -47,6 +47,9 @@ struct ParameterSpec {
   double init_std = 0;
   UpdateKind update = UpdateKind::decayed;
 
+  /// A weight matrix inside a layer other than the router: what optimizers of matrices (Muon) are made for. Embedding,
+  /// head, norms, biases, sinks and the router are none.
+  bool hidden_matrix() const;
   std::int64_t elements() const;
   std::int64_t rows() const { return shape[0]; }
   std::int64_t row_elements() const { return elements() / shape[0]; }

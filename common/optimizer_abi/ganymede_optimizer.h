@@ -39,18 +39,23 @@ typedef struct GanymedeStep {
   const double* hyper;   /* [hyper_count], in the order of the plugin's table */
 } GanymedeStep;
 
-/* One run of elements of one parameter under one rule. Inputs are not changed; outputs may not alias inputs. */
+/* One run of elements of one parameter under one rule. Inputs are not changed; outputs do not alias inputs. */
 typedef struct GanymedeChunk {
   uint32_t size; /* sizeof(GanymedeChunk) of the caller */
   uint32_t slots;
   uint64_t count;
   int32_t decayed; /* 1: weight decay applies */
   uint32_t reserved;
+  uint64_t first;         /* element of the parameter at which the run begins, row by row */
+  uint64_t rows, columns; /* of the parameter; a vector has one column */
   const float* gradient;
   const float* master;
   const float* const* state; /* [slots] */
   float* new_master;
   float* const* new_state; /* [slots] */
+  /* Optimizers of matrices alone. Else null. */
+  float* to_orthogonalise; /* first phase: written */
+  const float* orthogonal; /* second phase: what became of it */
 } GanymedeChunk;
 
 typedef struct GanymedeOptimizer {
@@ -64,6 +69,12 @@ typedef struct GanymedeOptimizer {
   const GanymedeHyperParameter* hyper_parameters;
   /* The update of one chunk. Returns 0, or another value when it cannot be computed (the step is not applied). */
   int (*update_chunk)(const GanymedeStep* step, const GanymedeChunk* chunk);
+  /* Null, but for an optimizer of matrices, which has two phases a step. In the first, update_chunk writes new_state
+   * and to_orthogonalise from gradient, master and state (new_master is null). The matrix [rows, columns] of which
+   * this is a part is then orthogonalised as a whole by Newton-Schulz ([newton_schulz] of the configuration). In the
+   * second phase, apply_chunk writes new_master from master and orthogonal (gradient, state and new_state are null).
+   * Such an optimizer gets matrices only. */
+  int (*apply_chunk)(const GanymedeStep* step, const GanymedeChunk* chunk);
 } GanymedeOptimizer;
 
 /* This header is C too, where () would take anything. NOLINTNEXTLINE(modernize-redundant-void-arg) */

@@ -55,11 +55,51 @@ void own(Placement& placement, int index, int replica) {
     std::int64_t gap_end = i + 1 < bucket.parameters.size() ? bucket.parameters[i + 1].offset : bucket.elements;
     std::int64_t from = clamp(placed.offset), to = clamp(end), gap_to = clamp(gap_end);
     if (to > from) {
-      placement.owned.push_back({placed.parameter, index, from - placed.offset, to - from, in_shard(from), replica});
-      add_chunks(placement, {index, placed.parameter, from - placed.offset, in_shard(from), 0, replica}, to - from);
+      auto owned = static_cast<int>(placement.owned.size());
+      std::int64_t first = from - placed.offset;
+      placement.owned.push_back({placed.parameter, index, first, to - from, in_shard(from), replica, {}, 0});
+      Phase phase = placement.update.optimizer_of(placed.parameter).matrices ? Phase::master : Phase::whole;
+      add_chunks(placement, {index, placed.parameter, first, in_shard(from), 0, replica, owned, phase}, to - from);
     }
     add_chunks(placement, {index, -1, 0, in_shard(to), 0, replica}, gap_to - to);
   }
+}
+
+/// Column by column, what is not in it is left out of the master's order; so a run in which all optimizers have as many
+/// slots has columns that lie as the master does.
+void place_state(Placement& placement) {
+  placement.columns.assign(placement.update.columns(), placement.shard_elements);
+  for (std::size_t column = 0; column < placement.columns.size(); column++) {
+    std::int64_t left_out = 0;
+    for (OwnedRange& range : placement.owned) {
+      range.state_offset[column] = range.shard_offset - left_out;
+      if (placement.slots_of(range.parameter) <= column) left_out += range.count / alignment * alignment;
+    }
+    placement.columns[column] -= left_out;
+  }
+}
+
+/// The first phases of matrices, before all else.
+void place_matrices(Placement& placement) {
+  std::int64_t end = 0;
+  for (std::size_t i = 0; i < placement.owned.size(); i++) {
+    OwnedRange& range = placement.owned[i];
+    if (!placement.update.optimizer_of(range.parameter).matrices) continue;
+    // What several replicas answer for stays one run of rows.
+    bool goes_on = i > 0 && placement.owned[i - 1].parameter == range.parameter;
+    range.matrix_offset = goes_on ? end : aligned(end);
+    end = range.matrix_offset + range.count;
+  }
+  placement.matrix_elements = aligned(end);
+  std::vector<Chunk> first;
+  for (Chunk chunk : placement.chunks) {
+    if (chunk.phase != Phase::master) continue;
+    chunk.phase = Phase::state;
+    first.push_back(chunk);
+  }
+  placement.chunks.insert(placement.chunks.begin(), first.begin(), first.end());
+  if (placement.matrix_elements == 0 || !placement.sharded_state) return;
+  fail_usage("replicas.state = \"sharded\" does not go with an optimizer of whole matrices: set it to \"replicated\".");
 }
 
 /// Where in the world the rank stands.
@@ -98,10 +138,11 @@ int Placement::bucket(const std::string& name) const {
   impossible(__FILE__, __LINE__, fmt::format("no bucket is named {}", name));
 }
 
-Placement build(const config::Config& config, int rank) {
+Placement build(const config::Config& config, int rank, const std::vector<OptimizerFacts>& optimizers) {
   check_world(config, rank);
   Placement placement = stand(config, rank);
   placement.parameters = model_spec::parameters(config.model);
+  placement.update = update_groups(config.optimizer, placement.parameters, optimizers);
   placement.buckets = fill_buckets(placement.parameters, {placement.first_expert, placement.local_experts});
   share_out(placement, config.model.experts);
   for (int i = 0; i < static_cast<int>(placement.buckets.size()); i++) {
@@ -109,6 +150,8 @@ Placement build(const config::Config& config, int rank) {
       if (!placement.sharded_state || replica == placement.replica) own(placement, i, replica);
     }
   }
+  place_state(placement);
+  place_matrices(placement);
   // The protocol counts chunks, so a rank that owns nothing has one without elements, as for a gap.
   if (placement.chunks.empty()) placement.chunks.push_back({.parameter = -1});
   return placement;

@@ -2,7 +2,9 @@
 
 #include "common/config/config.h"
 #include "common/model_spec/model_spec.h"
+#include "common/placement/update_groups.h"
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -64,6 +66,8 @@ struct Bucket {
   bool whole() const { return group.size() == 1 && slice_held < 0; }
 };
 
+constexpr std::size_t most_columns = 16;
+
 /// Part of one parameter that this rank holds and updates.
 struct OwnedRange {
   int parameter = 0;
@@ -72,7 +76,15 @@ struct OwnedRange {
   std::int64_t count = 0;
   std::int64_t shard_offset = 0;  // element within this rank's master array
   int replica = 0;                // that answers for it: counts it in the norm and writes it to checkpoints
+  /// Element within each column of state; of those that the parameter's optimizer has.
+  std::array<std::int64_t, most_columns> state_offset{};
+  std::int64_t matrix_offset = 0;  // element within this rank's parts of matrices, if its optimizer is one of them
 };
+
+/// What is updated of a chunk at once. An optimizer of matrices has two phases, because what other ranks hold of a
+/// matrix is needed between them (rule 14): first the state, from which what is orthogonalised is made; then, for all
+/// chunks after all first phases, the master.
+enum class Phase : std::uint8_t { whole, state, master };
 
 /// The unit of the optimizer's redo: a run of elements of one bucket under one update rule.
 struct Chunk {
@@ -82,6 +94,8 @@ struct Chunk {
   std::int64_t shard_offset = 0;
   std::int64_t count = 0;  // ≤ chunk_elements
   int replica = 0;         // as in OwnedRange
+  int owned = -1;          // index into Placement::owned; -1 for a gap
+  Phase phase = Phase::whole;
 };
 
 constexpr std::int64_t chunk_elements = 16 * 1024;  // 64 KiB of fp32 a slot
@@ -99,11 +113,29 @@ struct Placement {
   std::vector<model_spec::ParameterSpec> parameters;  // of the whole model
   std::vector<Bucket> buckets;                        // in forward order
   std::vector<OwnedRange> owned;                      // in shard order
-  std::vector<Chunk> chunks;  // in update order: buckets in forward order; never none: one of no elements if need be
+  UpdateGroups update;                                // which optimizer updates which parameter
+  /// In update order: the first phases of all matrices, then all else, each with buckets in forward order. Never none:
+  /// one of no elements if need be.
+  std::vector<Chunk> chunks;
   std::int64_t shard_elements = 0;  // of this rank's master array, all buckets, aligned; at least `alignment`
+  /// Elements of each column of state: column i holds the i-th slot of whichever optimizer updates an element, for
+  /// those that have so many.
+  std::vector<std::int64_t> columns;
+  std::int64_t matrix_elements = 0;  // that optimizers of matrices update
 
   /// Index of the bucket with this name; ends the process if there is none.
   int bucket(const std::string& name) const;
+  /// Where a chunk's elements lie in a column of state, and in this rank's parts of matrices.
+  std::int64_t state_offset(const Chunk& chunk, std::size_t column) const {
+    const OwnedRange& range = owned[static_cast<std::size_t>(chunk.owned)];
+    return range.state_offset[column] + chunk.first - range.first;
+  }
+  std::int64_t matrix_offset(const Chunk& chunk) const {
+    const OwnedRange& range = owned[static_cast<std::size_t>(chunk.owned)];
+    return range.matrix_offset + chunk.first - range.first;
+  }
+  /// Slots of the optimizer that updates the parameter.
+  std::size_t slots_of(int parameter) const { return update.optimizer_of(parameter).slots.size(); }
 };
 
 /// Rank r has place r % expert_group. Throws Error(usage) when the world cannot hold the model: a shard group that is
@@ -111,7 +143,9 @@ struct Placement {
 ///
 /// All experts buckets have one unit: whole experts when every rank of a place gets as many; else whole matrices when
 /// all ranks then hold the same bytes over the whole model, within 5%; else rows. Places that differ: README.md.
-Placement build(const config::Config& config, int rank);
+/// `optimizers`: what the run's plugins say of themselves, see update_groups.h. Optimizers of matrices do not go with
+/// replicas.state = sharded.
+Placement build(const config::Config& config, int rank, const std::vector<OptimizerFacts>& optimizers = {});
 
 /// Range of rows of a step that a rank computes: rows_per_step / world consecutive rows, in rank order.
 struct RowRange {

@@ -5,6 +5,7 @@
 
 #include "common/base/error.h"
 #include "common/model_spec/model_spec.h"
+#include "common/plan/matrix_updates.h"
 #include "common/plan/passes.h"
 #include "common/plan/plan.h"
 
@@ -110,7 +111,8 @@ StepPlan Step::finish_train() {
   int voted = builder.add(std::move(vote));
   Operation decide{.kind = OperationKind::decide, .lane = Lane::host};
   decide.after.push_back(voted);
-  builder.add(std::move(decide));
+  int decided = builder.add(std::move(decide));
+  add_matrix_updates(builder, decided);
   return builder.finish();
 }
 
@@ -161,6 +163,11 @@ void require_one_format(const config::Config& config) {
 
 StepPlan build(const config::Config& config, const placement::Placement& placement, PlanKind kind) {
   require_one_format(config);
+  if (kind == PlanKind::update) {
+    Builder builder(config, placement);
+    add_matrix_updates(builder, -1);
+    return builder.finish();
+  }
   bool train = kind == PlanKind::train;
   int rows = train ? placement::rows_of(config, placement.rank).count
                    : (config.validation.rows + placement.world - 1) / placement.world;

@@ -9,12 +9,13 @@ namespace {
 constexpr std::array<const char*, lane_count> lane_names = {"compute",   "gather", "reduce",  "to_host",
                                                             "to_device", "host",   "exchange"};
 constexpr std::array<const char*, operation_kinds> operation_names = {
-    "wait_batch",     "gather",          "reshard",         "regather",  "release",  "forward",    "dispatch",
-    "combine",        "offload",         "prefetch",        "recompute", "backward", "reduce",     "accumulate",
-    "replica_reduce", "store_gradients", "accumulate_norm", "vote",      "decide",   "wait_update"};
+    "wait_batch", "gather",      "reshard",        "regather",        "release",         "forward",
+    "dispatch",   "combine",     "offload",        "prefetch",        "recompute",       "backward",
+    "reduce",     "accumulate",  "replica_reduce", "store_gradients", "accumulate_norm", "vote",
+    "decide",     "wait_update", "update_send",    "orthogonalise",   "update_return"};
 constexpr std::array<const char*, buffer_kinds> buffer_names = {
-    "parameters", "gradients", "saved_input", "saved_indices", "saved_activations",
-    "arena",      "exchange",  "scratch",     "node_share",    "sum"};
+    "parameters", "gradients",  "saved_input", "saved_indices", "saved_activations", "arena",    "exchange",
+    "scratch",    "node_share", "sum",         "matrices",      "orthogonal",        "rows_out", "rows_in"};
 static_assert(operation_names.back() != nullptr && buffer_names.back() != nullptr);
 
 }  // namespace
@@ -32,6 +33,8 @@ bool meets_others(OperationKind kind) {
     case OperationKind::reduce:
     case OperationKind::replica_reduce:
     case OperationKind::vote:
+    case OperationKind::update_send:
+    case OperationKind::update_return:
       return true;
     default:
       return false;

@@ -37,8 +37,11 @@ enum class OperationKind : std::uint8_t {
   vote,
   decide,
   wait_update,
+  update_send,    // rows of matrices go to who orthogonalises them
+  orthogonalise,  // the matrices of a bucket that this rank has to
+  update_return,  // and what became of them comes back
 };
-constexpr std::size_t operation_kinds = static_cast<std::size_t>(OperationKind::wait_update) + 1;
+constexpr std::size_t operation_kinds = static_cast<std::size_t>(OperationKind::update_return) + 1;
 const char* name(OperationKind kind);
 /// Whether it ends only when other ranks take part.
 bool meets_others(OperationKind kind);
@@ -54,8 +57,12 @@ enum class BufferKind : std::uint8_t {
   scratch,
   node_share,  // of a bucket that is gathered again inside the node
   sum,         // of a micro-batch's gradients over ranks: what this rank holds of it
+  matrices,    // whole ones whose rows came from several ranks
+  orthogonal,  // what became of them
+  rows_out,    // of matrices that others orthogonalise: on their way there, then what comes back
+  rows_in,     // of matrices that this rank orthogonalises for others
 };
-constexpr int buffer_kinds = 10;
+constexpr int buffer_kinds = 14;
 const char* name(BufferKind kind);
 
 /// The part of a layer that an operation computes. A layer whose tokens travel to experts of other ranks is computed in
@@ -121,7 +128,8 @@ struct StepPlan {
   std::int64_t rotary_bytes = 0;  // tables of rotations, beside the pool
 };
 
-enum class PlanKind { train, validate };
+/// update: what a step has after its decision, for a step that was decided before (matrices alone).
+enum class PlanKind { train, validate, update };
 
 /// Whether a rank holds the bucket whole (a shard group of one, state not sharded over replicas): then its gradients
 /// are written to the segment `gradients` in place, and its parameters are read from the segment `working`, unless they

@@ -7,8 +7,9 @@
 namespace ganymede::plan {
 
 std::int64_t pool_bytes(const config::Config& config, const placement::Placement& placement) {
-  return std::max(build(config, placement, PlanKind::train).pool_bytes,
-                  build(config, placement, PlanKind::validate).pool_bytes);
+  return std::max({build(config, placement, PlanKind::train).pool_bytes,
+                   build(config, placement, PlanKind::validate).pool_bytes,
+                   build(config, placement, PlanKind::update).pool_bytes});
 }
 
 bool pool_is_published(const config::Config& config) {

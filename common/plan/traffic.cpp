@@ -4,6 +4,7 @@
 
 #include "common/base/error.h"
 #include "common/collectives/traffic_forms.h"
+#include "common/placement/matrices.h"
 #include "common/plan/exchange_form.h"
 #include "common/plan/plan.h"
 #include "common/wire/bucket_form.h"
@@ -132,6 +133,25 @@ Moved replica_traffic(const config::Config& config, const placement::Placement& 
 
 namespace {
 
+Moved all_to_all_traffic(const config::Config& config, const placement::Bucket& bucket,
+                         const std::vector<std::int64_t>& offsets) {
+  std::vector<std::size_t> bytes;
+  for (std::size_t i = 1; i < offsets.size(); ++i)
+    bytes.push_back(static_cast<std::size_t>(offsets[i] - offsets[i - 1]) * sizeof(float));
+  return moved(collectives::all_to_all_bytes(map_of(config, bucket), bytes));
+}
+
+}  // namespace
+
+UpdateTraffic update_traffic(const config::Config& config, const placement::Placement& placement, int bucket) {
+  const placement::BucketMatrices matrices = placement::matrices_of(placement)[static_cast<std::size_t>(bucket)];
+  if (!matrices.travels()) return {};
+  const placement::Bucket& shared = placement.buckets[static_cast<std::size_t>(bucket)];
+  return {all_to_all_traffic(config, shared, matrices.sent), all_to_all_traffic(config, shared, matrices.received)};
+}
+
+namespace {
+
 /// Tokens of all rows and layers, where their number is known.
 void add_exchange(const config::Config& config, const placement::Placement& placement,
                   std::vector<TrafficLine>& lines) {
@@ -166,6 +186,13 @@ std::vector<TrafficLine> step_traffic(const config::Config& config, const placem
     add(lines, bucket.kind, "replica_reduce", "fp32", times * replica_traffic(config, placement, bucket));
   }
   add_exchange(config, placement, lines);
+  std::vector<placement::BucketMatrices> matrices = placement::matrices_of(placement);
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    if (!matrices[i].travels()) continue;
+    const placement::Bucket& bucket = placement.buckets[i];
+    add(lines, bucket.kind, "update_send", "fp32", all_to_all_traffic(config, bucket, matrices[i].sent));
+    add(lines, bucket.kind, "update_return", "fp32", all_to_all_traffic(config, bucket, matrices[i].received));
+  }
   return lines;
 }
 

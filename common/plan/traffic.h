@@ -100,10 +100,17 @@ Moved reduce_traffic(const config::Config& config, const placement::Placement& p
 Moved replica_traffic(const config::Config& config, const placement::Placement& placement,
                       const placement::Bucket& bucket);
 
+/// What a rank sends of the rows of a bucket's matrices to who orthogonalises them, and back.
+struct UpdateTraffic {
+  Moved send, bring_back;
+};
+UpdateTraffic update_traffic(const config::Config& config, const placement::Placement& placement, int bucket);
+
 /// One line of the table: all buckets of a kind together.
 struct TrafficLine {
   model_spec::BucketKind kind{};
-  std::string operation;  // "gather, forward", "gather, backward", "reduce", "replica_reduce", "dispatch", "combine"
+  std::string operation;  // "gather, forward", "gather, backward", "reduce", "replica_reduce", "dispatch", "combine",
+                          // "update_send", "update_return"
   std::string wire;       // "bf16", "fp8", "fp32_all_to_all"
   Moved moved;
 };

@@ -12,6 +12,8 @@ Control control_of(shm::Segment& segment) {
   control.block = segment.span<step_protocol::ControlBlock>("block").data();
   control.gradients_ready = segment.span<step_protocol::Word>("gradients_ready");
   control.working_copy_ready = segment.span<step_protocol::Word>("working_copy_ready");
+  control.matrices_sent = segment.span<step_protocol::Word>("matrices_sent");
+  control.matrices_returned = segment.span<step_protocol::Word>("matrices_returned");
   control.expert_counts = segment.span<std::int64_t>("expert_counts");
   control.services = segment.span<step_protocol::ServiceWords>("services");
   return control;

@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "common/base/error.h"
+#include "common/base/hash.h"
 #include "common/os/files.h"
 #include "common/service/json_fields.h"
 #include "common/service/run_directory.h"
@@ -24,15 +25,35 @@ std::string job_text() {
   }
 }
 
+std::vector<JobPlugin> plugins_of(const JsonFields& fields) {
+  std::vector<JobPlugin> plugins;
+  for (const JsonFields& plugin : fields.objects("plugins")) {
+    placement::OptimizerFacts facts{plugin.text("name"), plugin.texts("slots"), plugin.number("matrices") != 0};
+    plugins.push_back({std::move(facts), plugin.text("file"), plugin.number("hash")});
+  }
+  return plugins;
+}
+
 }  // namespace
+
+std::vector<placement::OptimizerFacts> Job::optimizers() const {
+  std::vector<placement::OptimizerFacts> facts;
+  for (const JobPlugin& plugin : plugins) facts.push_back(plugin.facts);
+  return facts;
+}
+
+std::uint64_t Job::plugin_hash() const {
+  if (plugins.size() == 1) return plugins.front().hash;
+  std::string text;
+  for (const JobPlugin& plugin : plugins) text += fmt::format("{} {:016x}\n", plugin.facts.name, plugin.hash);
+  return hash64(text);
+}
 
 Job read_job() {
   JsonFields fields(job_file, job_text(), "remove it and start the run again");
   Job job;
   job.id = fields.number("job");
-  job.slots = fields.texts("slots");
-  job.plugin = fields.text("plugin");
-  job.plugin_hash = fields.number("plugin_hash");
+  job.plugins = plugins_of(fields);
   job.load_from = fields.text("load_from");
   job.interface = fields.text("interface");
   job.dataset = fields.text("dataset");
@@ -40,10 +61,16 @@ Job read_job() {
 }
 
 void write_job(const Job& job) {
+  nlohmann::json plugins = nlohmann::json::array();
+  for (const JobPlugin& plugin : job.plugins) {
+    plugins.push_back({{"name", plugin.facts.name},
+                       {"slots", plugin.facts.slots},
+                       {"matrices", plugin.facts.matrices ? 1 : 0},
+                       {"file", plugin.file},
+                       {"hash", plugin.hash}});
+  }
   nlohmann::json object = {{"job", job.id},
-                           {"slots", job.slots},
-                           {"plugin", job.plugin},
-                           {"plugin_hash", job.plugin_hash},
+                           {"plugins", plugins},
                            {"load_from", job.load_from},
                            {"interface", job.interface},
                            {"dataset", job.dataset}};

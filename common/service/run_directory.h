@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "common/placement/update_groups.h"
+
 /// What lies where in a run directory. All names are relative to it: every process of a run changes into it first,
 /// so that socket paths stay short.
 namespace ganymede::service {
@@ -18,15 +20,24 @@ constexpr const char* log_folder = "logs";               // logs/worker.0.log, l
 constexpr const char* checkpoint_folder = "checkpoint";  // rank.<r>/ (RocksDB), manifest.<step>.json
 constexpr const char* plugin_folder = "plugins";         // copies of plugins under their hash
 
+/// A plugin that updates parameters of the run.
+struct JobPlugin {
+  placement::OptimizerFacts facts;
+  std::string file;        // its copy in the run directory
+  std::uint64_t hash = 0;  // of the file's content
+};
+
 /// Facts about the job that services need and the configuration does not hold.
 struct Job {
   std::uint64_t id = 0;            // random, drawn when a launch begins; a restarted launcher keeps it
-  std::vector<std::string> slots;  // state slots of the optimizer
-  std::string plugin;              // path of the plugin's copy in the run directory
-  std::uint64_t plugin_hash = 0;
-  std::string load_from;         // checkpoint folder that holds load_step; empty: this run's own
-  std::string interface = "lo";  // network interface between the nodes of the run
-  std::string dataset = {};      // hash of the dataset's content
+  std::vector<JobPlugin> plugins;  // in the order of config::optimizers_of
+  std::string load_from;           // checkpoint folder that holds load_step; empty: this run's own
+  std::string interface = "lo";    // network interface between the nodes of the run
+  std::string dataset = {};        // hash of the dataset's content
+
+  std::vector<placement::OptimizerFacts> optimizers() const;
+  /// Over names and hashes of all plugins: what decision records carry.
+  std::uint64_t plugin_hash() const;
 };
 /// Of the current folder. Both throw Error naming the file; a write leaves the old or the new content.
 Job read_job();

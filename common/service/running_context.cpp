@@ -37,8 +37,8 @@ RunningContext::RunningContext(Kind kind, int rank, std::atomic<bool>& finishing
       finishing_(finishing),
       config_(load_for(rank)),
       job_(read_job()),
-      placement_(placement::build(config_, rank)),
-      layouts_(shm::cell_layouts(config_, placement_, job_.slots)),
+      placement_(placement::build(config_, rank, job_.optimizers())),
+      layouts_(shm::cell_layouts(config_, placement_)),
       keeper_(keeper_socket) {
   control_ = control_of(segment("control"));
 }

@@ -21,7 +21,6 @@ class RunningContext final : public Context {
   int rank() const override { return rank_; }
   std::uint64_t job() const override { return job_.id; }
   Control& control() override { return control_; }
-  const std::vector<std::string>& slots() const override { return job_.slots; }
   shm::Segment& segment(const std::string& name) override;
   std::unique_ptr<msg::Client> launcher_client() override;
   bool finishing() const override { return finishing_.load(std::memory_order_acquire); }

@@ -25,6 +25,8 @@ struct Control {
   step_protocol::ControlBlock* block = nullptr;
   std::span<step_protocol::Word> gradients_ready;     // [buckets]
   std::span<step_protocol::Word> working_copy_ready;  // [buckets]
+  std::span<step_protocol::Word> matrices_sent;       // [buckets], by the optimizer server
+  std::span<step_protocol::Word> matrices_returned;   // [buckets], by the worker
   std::span<std::int64_t> expert_counts;              // [MoE layers · experts]
   std::span<step_protocol::ServiceWords> services;    // [4], by Kind
 };
@@ -41,8 +43,6 @@ class Context {
   virtual int rank() const = 0;
   virtual std::uint64_t job() const = 0;
   virtual Control& control() = 0;
-  /// State slots of the configured optimizer, in plugin order.
-  virtual const std::vector<std::string>& slots() const = 0;
 
   /// The mapped segment of this cell ("master", "state.0", …), checked against its layout and mapped on first use; it
   /// stays where it is until the service ends. Throws Error. Thread-safe.

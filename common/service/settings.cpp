@@ -9,13 +9,6 @@
 #include "common/config/fields.h"
 
 namespace ganymede::service {
-namespace {
-
-bool is_own_hyper(const config::Optimizer& optimizer, const std::string& name) {
-  return name.starts_with(optimizer.name + ".");
-}
-
-}  // namespace
 
 step_protocol::Setting setting_of(const config::Config& config) {
   const config::Optimizer& optimizer = config.optimizer;
@@ -23,10 +16,12 @@ step_protocol::Setting setting_of(const config::Config& config) {
   setting.lr = optimizer.lr;
   setting.weight_decay = optimizer.weight_decay;
   setting.clip_norm = optimizer.clip_norm;
+  for (const auto& [name, group] : optimizer.groups)
+    setting.groups[setting.group_count++] = {group.lr, group.weight_decay};
   std::vector<double> hyper = config::hyper_values(optimizer);
   if (hyper.size() > step_protocol::most_hyper_parameters)
-    fail_usage("Optimizer '{}' has {} hyper-parameters; at most {} are possible.", optimizer.name, hyper.size(),
-               step_protocol::most_hyper_parameters);
+    fail_usage("The optimizers {} have {} hyper-parameters together; at most {} are possible.",
+               fmt::join(config::optimizers_of(optimizer), ", "), hyper.size(), step_protocol::most_hyper_parameters);
   setting.hyper_count = hyper.size();
   std::copy(hyper.begin(), hyper.end(), setting.hyper);
   return step_protocol::sealed(setting);
@@ -34,16 +29,20 @@ step_protocol::Setting setting_of(const config::Config& config) {
 
 void apply(const step_protocol::Setting& setting, config::Config& config) {
   config::Optimizer& optimizer = config.optimizer;
-  std::size_t count = config::hyper_values(optimizer).size();
-  if (count != setting.hyper_count)
-    fail("Change {} has {} hyper-parameters, but the configuration has {} for optimizer '{}'.", setting.number,
-         setting.hyper_count, count, optimizer.name);
+  std::vector<std::string> names = config::hyper_names(optimizer);
+  if (names.size() != setting.hyper_count || optimizer.groups.size() != setting.group_count)
+    fail("Change {} has {} hyper-parameters and {} groups, but the configuration has {} and {}.", setting.number,
+         setting.hyper_count, setting.group_count, names.size(), optimizer.groups.size());
   optimizer.lr = setting.lr;
   optimizer.weight_decay = setting.weight_decay;
   optimizer.clip_norm = setting.clip_norm;
-  const double* next = setting.hyper;
-  for (auto& [name, value] : optimizer.hyper)  // a map: by name, as hyper_values
-    if (is_own_hyper(optimizer, name)) value = *next++;
+  for (std::size_t i = 0; i < names.size(); ++i) optimizer.hyper[names[i]] = setting.hyper[i];
+  const step_protocol::GroupValues* values = setting.groups;
+  for (auto& [name, group] : optimizer.groups) {  // a map: by name, as in setting_of
+    group.lr = values->lr;
+    group.weight_decay = values->weight_decay;
+    ++values;
+  }
 }
 
 config::Config config_in_force(const config::Config& config, const step_protocol::ControlBlock& block) {
@@ -57,8 +56,11 @@ std::map<std::string, double> changeable_values(const config::Config& config) {
   std::map<std::string, double> values = {{"optimizer.lr", optimizer.lr},
                                           {"optimizer.weight_decay", optimizer.weight_decay},
                                           {"optimizer.clip_norm", optimizer.clip_norm}};
-  for (const auto& [name, value] : optimizer.hyper)
-    if (is_own_hyper(optimizer, name)) values["optimizer." + name] = value;
+  for (const std::string& name : config::hyper_names(optimizer)) values["optimizer." + name] = optimizer.hyper.at(name);
+  for (const auto& [name, group] : optimizer.groups) {
+    values["optimizer.group." + name + ".lr"] = group.lr;
+    values["optimizer.group." + name + ".weight_decay"] = group.weight_decay;
+  }
   return values;
 }
 

@@ -12,8 +12,16 @@ using Word = std::atomic<std::uint64_t>;
 /// Value of a word of `working_copy_ready` or `batch slots` before its first publication.
 constexpr std::uint64_t never = ~std::uint64_t{0};
 
-/// That an optimizer plugin may have.
-constexpr std::size_t most_hyper_parameters = 24;
+/// That the plugins of a run may have together.
+constexpr std::size_t most_hyper_parameters = 48;
+
+/// Groups of parameters under rules of their own, [optimizer] itself included.
+constexpr std::size_t most_update_groups = 8;
+
+/// Of one group of parameters.
+struct GroupValues {
+  double lr, weight_decay;
+};
 
 /// What one step decided, written by the worker of each cell alike (rule 9). Self-contained: a log line, a replay
 /// after a crash and the update all need nothing else. Expert counts follow in the entry `expert_counts`.
@@ -21,18 +29,21 @@ struct DecisionRecord {
   std::uint64_t step = 0;
   double loss_sum = 0;  // over all loss tokens of the step, summed in rank order
   std::uint64_t loss_tokens = 0;
-  double grad_norm = 0;    // of the whole model before clipping
-  double clip_factor = 1;  // gradients are multiplied by it
-  double lr = 0, weight_decay = 0;
+  double grad_norm = 0;             // of the whole model before clipping
+  double clip_factor = 1;           // gradients are multiplied by it
+  double lr = 0, weight_decay = 0;  // of what is in no group of its own
+  std::uint64_t group_count = 0;
+  GroupValues groups[most_update_groups] =
+      {};  // in the order of placement::UpdateGroups; the first repeats lr and decay
   std::uint64_t hyper_count = 0;
-  double hyper[most_hyper_parameters] = {};  // of the optimizer plugin, in the order of their names
+  double hyper[most_hyper_parameters] = {};  // of all plugins of the run, in the order of "PLUGIN.KEY"
   std::uint64_t apply = 1;                   // 0: the step is skipped (non-finite values)
   std::uint64_t skipped_in_row = 0;          // steps up to and with this one, since load_step
   std::uint64_t stop_after = 0;              // 1: the run ends when this step is committed everywhere
   std::uint64_t snapshot_after = 0;          // 1: a checkpoint of the state after this step
   std::uint64_t snapshot_before = 0;         // 1: the record before this one ordered one (see rule 18)
   std::uint64_t state_epoch = 0;
-  std::uint64_t optimizer_hash = 0;  // of the plugin file
+  std::uint64_t optimizer_hash = 0;  // of the plugin files
   std::uint64_t change_number = 0;   // of the setting that this step follows (rule 16); 0: the one the run began with
   std::uint64_t change_step = 0;     // first step that follows it
   std::uint64_t counts_hash = 0;     // hash64 of the expert counts
@@ -47,6 +58,8 @@ struct Setting {
   std::uint64_t number = 0;  // 0: what the run began with
   double lr = 0;             // that the schedule starts from
   double weight_decay = 0, clip_norm = 0;
+  std::uint64_t group_count = 0;
+  GroupValues groups[most_update_groups] = {};  // those of the configuration, by name; -1: as lr, weight_decay
   std::uint64_t hyper_count = 0;
   double hyper[most_hyper_parameters] = {};  // as in DecisionRecord
   std::uint64_t checksum = 0;                // hash64 of all fields above

@@ -168,8 +168,10 @@ DecisionRecord decide(std::span<const Vote> votes, const DecisionRecord& previou
   record.step = votes[0].step;
   record.lr = policy.lr;
   record.weight_decay = policy.weight_decay;
-  if (policy.hyper.size() > most_hyper_parameters)
-    impossible(__FILE__, __LINE__, "more hyper-parameters than a record");
+  if (policy.hyper.size() > most_hyper_parameters || policy.groups.size() > most_update_groups)
+    impossible(__FILE__, __LINE__, "more hyper-parameters or groups than a record");
+  record.group_count = policy.groups.size();
+  std::copy(policy.groups.begin(), policy.groups.end(), record.groups);
   record.hyper_count = policy.hyper.size();
   std::copy(policy.hyper.begin(), policy.hyper.end(), record.hyper);
   record.optimizer_hash = policy.optimizer_hash;

@@ -57,10 +57,11 @@ struct Vote {
 
 /// What the configuration, and the setting that the step follows, say about step s: the same on all ranks.
 struct StepPolicy {
-  std::uint64_t change_number = 0;  // whose values the next four are
+  std::uint64_t change_number = 0;  // whose values the next five are
   double lr = 0, weight_decay = 0, clip_norm = 0;
-  std::vector<double> hyper{};  // of the optimizer plugin, in the order of their names; ≤ most_hyper_parameters
-  std::uint64_t last_step = 0;  // run.steps
+  std::vector<GroupValues> groups{};   // as in DecisionRecord, ≤ most_update_groups
+  std::vector<double> hyper{};         // as in DecisionRecord, ≤ most_hyper_parameters
+  std::uint64_t last_step = 0;         // run.steps
   std::uint64_t stop_after_skips = 0;  // in a row; 0: never
   std::uint64_t snapshot_every = 0;    // 0: only at the end
   std::uint64_t optimizer_hash = 0;

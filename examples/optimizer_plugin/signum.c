@@ -1,5 +1,6 @@
 /* Signum (Bernstein et al., "signSGD", 2018): steps along the sign of the momentum. */
 #include <ganymede_optimizer.h>
+#include <stddef.h>
 
 static const GanymedeStateSlot slots[] = {{"momentum", "momentum"}};
 
@@ -33,6 +34,7 @@ static const GanymedeOptimizer table = {
     slots,
     hyper_parameters,
     update_chunk,
+    NULL, /* apply_chunk: updates any elements, not whole matrices */
 };
 
 __attribute__((visibility("default"))) const GanymedeOptimizer* ganymede_optimizer_v1(void) { return &table; }

@@ -50,7 +50,7 @@ ordered_json memory(const PlanReport& report) {
     if (kinds[kind] > 0) object["at_peak"][plan::name(static_cast<plan::BufferKind>(kind))] = kinds[kind];
   }
   for (const auto& segment : report.segments) object["segments"][segment.name] = segment.bytes;
-  object["state_known"] = report.slots_unknown.empty();
+  object["state_known"] = report.state_unknown.empty();
   for (const auto& use : report.memory_uses) {
     object["capacity"].push_back({{"memory", use.memory},
                                   {"ranks", use.ranks},

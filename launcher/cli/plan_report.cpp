@@ -7,20 +7,25 @@
 #include "common/plan/cost/measured.h"
 #include "common/plan/cost/update_time.h"
 #include "common/plan/simulated/executor.h"
+#include "launcher/cli/optimizer_facts.h"
 #include "launcher/cli/plan_capacity.h"
-#include "launcher/cli/plan_slots.h"
 
 namespace ganymede::cli {
 namespace {
 
-/// The optimizer's state and the segments that follow from it; a plan can be looked at where there is no plugin.
-void add_segments(PlanReport& report) {
+/// What the optimizers say of themselves; a plan can be looked at where there is no plugin. Errors of the settings are
+/// the same as without it.
+std::vector<placement::OptimizerFacts> facts_for(PlanReport& report) {
   try {
-    report.slots = optimizer_slots(report.config.optimizer);
+    return optimizer_facts(report.recipe, report.settings);
   } catch (const Error& error) {
-    report.slots_unknown = error.what();
+    report.state_unknown = error.what();
+    return {};
   }
-  for (const shm::Layout& layout : shm::cell_layouts(report.config, report.placement, report.slots)) {
+}
+
+void add_segments(PlanReport& report) {
+  for (const shm::Layout& layout : shm::cell_layouts(report.config, report.placement)) {
     report.segments.push_back({layout.name, layout.size});
   }
 }
@@ -31,9 +36,8 @@ void simulate(PlanReport& report, const Durations& durations) {
   if (durations.hardware) {
     costs.durations_ms =
         plan::hardware_durations(report.plan, report.config, report.placement, report.choices, *durations.hardware);
-    int slots = static_cast<int>(report.slots.size());
-    report.update_ms = plan::update_ms(report.config, report.placement, *durations.hardware, slots);
-    costs.earliest_ms = plan::updated_from_ms(report.plan, report.config, report.placement, *durations.hardware, slots);
+    report.update_ms = plan::update_ms(report.config, report.placement, *durations.hardware);
+    costs.earliest_ms = plan::updated_from_ms(report.plan, report.config, report.placement, *durations.hardware);
   } else {
     costs.durations_ms =
         plan::MeasuredOperations(durations.measured).durations(report.plan, report.config, report.placement);
@@ -73,7 +77,9 @@ PlanReport make_report(const PlanRequest& request, const Durations& durations) {
   report.config = config::load(request.recipe, request.settings);
   int ranks = report.config.parallel.ranks;
   if (request.rank >= ranks) fail_usage("--rank {}: {} has ranks 0 to {}.", request.rank, request.recipe, ranks - 1);
-  report.placement = placement::build(report.config, request.rank);
+  std::vector<placement::OptimizerFacts> facts = facts_for(report);
+  placement::add_rest(report.config.optimizer, facts);
+  report.placement = placement::build(report.config, request.rank, facts);
   report.plan = plan::build(report.config, report.placement, plan::PlanKind::train);
   report.choices = plan::choices_of(report.config);
   for (const plan::Operation& operation : report.plan.operations) {

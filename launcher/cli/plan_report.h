@@ -38,8 +38,7 @@ struct PlanReport {
   std::vector<plan::Moved> moved;  // by operation: what it sends
   std::vector<plan::TrafficLine> traffic;
 
-  std::vector<std::string> slots;  // state of the optimizer
-  std::string slots_unknown;       // why not; empty: they are known
+  std::string state_unknown;  // why the optimizer's state is not known; empty: it is
   struct SegmentSize {
     std::string name;
     std::uint64_t bytes = 0;

@@ -64,7 +64,7 @@ std::string capacity(const PlanReport& report) {
     if (use.ranks > 1) text += fmt::format("{} ranks of {}: ", use.ranks, human_bytes(use.used / use.ranks));
     text += use.fits() ? fmt::format("fits, {} left", human_bytes(use.capacity - use.used))
                        : fmt::format("too much by {}", human_bytes(use.used - use.capacity));
-    text += use.with_state && !report.slots_unknown.empty() ? ", without the optimizer's state\n" : "\n";
+    text += use.with_state && !report.state_unknown.empty() ? ", without the optimizer's state\n" : "\n";
   }
   return text;
 }
@@ -89,8 +89,8 @@ std::string memory(const PlanReport& report) {
                         report.pool_in_device && segment.name == "exchange"
                             ? "  the pool: in the device's memory, not counted in the host's"
                             : "");
-  if (!report.slots_unknown.empty()) {
-    text += fmt::format("  without the optimizer's state, which is not known: {}\n", report.slots_unknown);
+  if (!report.state_unknown.empty()) {
+    text += fmt::format("  without the optimizer's state, which is not known: {}\n", report.state_unknown);
   }
   return text;
 }

@@ -26,8 +26,9 @@ constexpr std::array<const char*, plan::lane_count> lane_meanings = {"the model,
                                                                      "tokens to experts of other ranks and back"};
 
 constexpr std::array<const char*, plan::operation_kinds> colours = {
-    "#9aa0a6", "#4e79a7", "#6b9bd1", "#a0cbe8", "#bab0ac", "#59a14f", "#76b7b2", "#9cd3cf", "#b07aa1", "#d4a6c8",
-    "#f1ce63", "#e15759", "#f28e2b", "#ffd8a8", "#ffbe7d", "#8cd17d", "#499894", "#79706e", "#d37295", "#86bcb6"};
+    "#9aa0a6", "#4e79a7", "#6b9bd1", "#a0cbe8", "#bab0ac", "#59a14f", "#76b7b2", "#9cd3cf",
+    "#b07aa1", "#d4a6c8", "#f1ce63", "#e15759", "#f28e2b", "#ffd8a8", "#ffbe7d", "#8cd17d",
+    "#499894", "#79706e", "#d37295", "#86bcb6", "#b6992d", "#e9a3c9", "#d7b5a6"};
 
 std::string escaped(const std::string& text) {
   std::string out;

@@ -1,6 +1,7 @@
 #include "launcher/coordinator/node_messages.h"
 
 #include <algorithm>
+#include <span>
 
 #include "common/base/error.h"
 #include "common/step_protocol/change.h"
@@ -40,19 +41,29 @@ CellState unpack(const fbs::CellReport& report) {
 
 flatbuffers::Offset<fbs::ChangedSetting> pack(FlatBufferBuilder& builder, const step_protocol::Setting& setting) {
   auto hyper = builder.CreateVector(setting.hyper, setting.hyper_count);
-  return fbs::CreateChangedSetting(builder, setting.number, setting.lr, setting.weight_decay, setting.clip_norm, hyper);
+  std::vector<fbs::GroupSetting> values;
+  for (const auto& group : std::span(setting.groups, setting.group_count)) {
+    values.emplace_back(group.lr, group.weight_decay);
+  }
+  auto groups = builder.CreateVectorOfStructs(values);
+  return fbs::CreateChangedSetting(builder, setting.number, setting.lr, setting.weight_decay, setting.clip_norm, hyper,
+                                   groups);
 }
 
-/// Throws Error when it has more hyper-parameters than there may be.
+/// Throws Error when it has more hyper-parameters or groups than there may be.
 step_protocol::Setting unpack(const fbs::ChangedSetting& change) {
   const auto& hyper = *change.hyper();
   if (hyper.size() > step_protocol::most_hyper_parameters)
     fail("Change {} of the coordinator has {} hyper-parameters.", change.number(), hyper.size());
+  if (change.groups()->size() > step_protocol::most_update_groups)
+    fail("Change {} of the coordinator has {} groups.", change.number(), change.groups()->size());
   step_protocol::Setting setting;
   setting.number = change.number();
   setting.lr = change.lr();
   setting.weight_decay = change.weight_decay();
   setting.clip_norm = change.clip_norm();
+  for (const fbs::GroupSetting* group : *change.groups())
+    setting.groups[setting.group_count++] = {group->lr(), group->weight_decay()};
   setting.hyper_count = hyper.size();
   std::copy(hyper.begin(), hyper.end(), setting.hyper);
   return step_protocol::sealed(setting);

@@ -32,9 +32,8 @@ std::string operation_of(const ServiceProcess& process, const service::Control& 
                          const placement::Placement& placement) {
   const auto& words = control.services[static_cast<std::size_t>(process.id().kind)];
   if (process.id().kind != service::Kind::worker) return process.detail;
-  constexpr auto last = static_cast<std::uint64_t>(plan::OperationKind::wait_update);
   std::uint64_t code = words.operation.load(), bucket = words.bucket.load();
-  if (code > last || words.progress.load() == 0) return process.detail;
+  if (code >= plan::operation_kinds || words.progress.load() == 0) return process.detail;
   std::string text = plan::name(static_cast<plan::OperationKind>(code));
   if (bucket < placement.buckets.size()) text += " " + placement.buckets[bucket].name;
   if (std::size_t ready = ready_gradients(control); ready > 0)

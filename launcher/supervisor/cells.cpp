@@ -42,7 +42,7 @@ void begin(service::Control& control, const config::Config& config, std::uint64_
 NewCell make_cell(const config::Config& config, const service::Job& job, int rank, int local_rank,
                   const shm::KeeperClient& keeper) {
   NewCell cell{.local_rank = local_rank, .segments = {}};
-  for (const auto& layout : shm::cell_layouts(config, placement::build(config, rank), job.slots)) {
+  for (const auto& layout : shm::cell_layouts(config, placement::build(config, rank, job.optimizers()))) {
     os::Fd fd = keeper.create(shm::held_name(rank, layout.name), layout.size, soon());
     cell.segments.push_back(shm::Segment::create(fd.get(), layout, job.id));
   }
@@ -66,7 +66,7 @@ Cells Cells::create(const config::Config& config, const service::Job& job, coord
       }
       if (segment.layout().name != control_name) continue;
       service::Control control = service::control_of(segment);
-      begin(control, config, load_step, placement::build(config, ranks.first + i).chunks.size());
+      begin(control, config, load_step, placement::build(config, ranks.first + i, job.optimizers()).chunks.size());
       cells.cells_.push_back({std::move(segment), control});
     }
   }
@@ -82,8 +82,8 @@ std::optional<Cells> Cells::attach(const config::Config& config, const service::
   Cells cells;
   cells.ranks_ = ranks;
   for (int rank = ranks.first; rank < ranks.first + ranks.count; ++rank) {
-    auto placement = placement::build(config, rank);
-    for (const auto& layout : shm::cell_layouts(config, placement, job.slots))
+    auto placement = placement::build(config, rank, job.optimizers());
+    for (const auto& layout : shm::cell_layouts(config, placement))
       if (!names.contains(shm::held_name(rank, layout.name))) return std::nullopt;
     os::Fd fd = keeper.get(shm::held_name(rank, control_name), soon());
     if (!has_head(fd)) return std::nullopt;

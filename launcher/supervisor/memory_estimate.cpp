@@ -56,7 +56,9 @@ struct Part {
 /// What needs no layout to be known, of all cells of the world, in floating point: it may be more than 64 bits hold.
 std::vector<Part> least_parts(const config::Config& config, const service::Job& job) {
   const auto& c = config;
-  double ranks = c.parallel.ranks, arrays = 2 + static_cast<double>(job.slots.size());  // master, gradients, state
+  std::size_t slots = job.plugins.empty() ? 0 : job.plugins.front().facts.slots.size();
+  for (const service::JobPlugin& plugin : job.plugins) slots = std::min(slots, plugin.facts.slots.size());
+  double ranks = c.parallel.ranks, arrays = 2 + static_cast<double>(slots);  // master, gradients, state
   double copies = arrays * (c.replicas.state == config::ReplicaState::sharded ? 1 : c.parallel.replicas);
   double tokens = static_cast<double>(c.data.rows_per_step) * c.data.seq_len;
   double validated = static_cast<double>(c.validation.rows) * c.data.seq_len;
@@ -93,8 +95,8 @@ HostBudget estimate_memory(const config::Config& config, const service::Job& job
   budget.cells = ranks.count;
   std::uint64_t pool = 0;
   for (int rank = ranks.first; rank < ranks.first + ranks.count; ++rank) {
-    auto placement = placement::build(config, rank);
-    auto layouts = shm::cell_layouts(config, placement, job.slots);
+    auto placement = placement::build(config, rank, job.optimizers());
+    auto layouts = shm::cell_layouts(config, placement);
     if (budget.rows.empty())
       for (const auto& layout : layouts) budget.rows.push_back({layout.name, 0});
     for (std::size_t i = 0; i < layouts.size(); ++i)
@@ -123,7 +125,8 @@ std::uint64_t services_bytes(const config::Config& config, bool computes) {
 std::uint64_t segment_bytes(const config::Config& config, const service::Job& job, coordinator::RankRange ranks) {
   std::uint64_t sum = 0;
   for (int rank = ranks.first; rank < ranks.first + ranks.count; ++rank)
-    for (const auto& layout : shm::cell_layouts(config, placement::build(config, rank), job.slots)) sum += layout.size;
+    for (const auto& layout : shm::cell_layouts(config, placement::build(config, rank, job.optimizers())))
+      sum += layout.size;
   return sum;
 }
 

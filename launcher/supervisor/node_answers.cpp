@@ -67,7 +67,7 @@ Message welcome(Supervisor& supervisor, const WelcomeParts& parts, const fbs::No
     auto checkpoints = builder.CreateString(parts.checkpoints);
     auto dataset = builder.CreateString(parts.dataset);
     return Message::body(fbs::CreateNodeWelcome(builder, true, detail, job.id, parts.load_step, load_from,
-                                                job.plugin_hash, configuration, checkpoints, dataset));
+                                                job.plugin_hash(), configuration, checkpoints, dataset));
   });
 }
 

@@ -67,7 +67,7 @@ class ConfigFile {
   bool kept_ = false;
 };
 
-/// Copies the plugin into the run directory and fills in what the services need to know of it; with the defaults of
+/// Copies the plugins into the run directory and fills in what the services need to know of it; with the defaults of
 /// hyper-parameters that the recipe does not have.
 void prepare_plugin(ReadyRun& ready, Launching& launching) {
   launching.enter("preparing the optimizer plugin");
@@ -83,10 +83,14 @@ void prepare_plugin(ReadyRun& ready, Launching& launching) {
   }
   try {
     auto prepared = nlohmann::json::parse(result.output);
-    ready.job.slots = prepared.at("slots").get<std::vector<std::string>>();
-    ready.job.plugin = prepared.at("plugin").get<std::string>();
+    ready.job.plugins.clear();
+    for (const auto& plugin : prepared.at("plugins")) {
+      placement::OptimizerFacts facts{plugin.at("name"), plugin.at("slots"), plugin.at("matrices")};
+      auto hash = std::stoull(plugin.at("hash").get<std::string>(), nullptr, 16);
+      ready.job.plugins.push_back({std::move(facts), plugin.at("file"), hash});
+    }
     ready.config.optimizer.hyper.merge(prepared.at("hyper").get<std::map<std::string, double>>());
-    ready.job.plugin_hash = std::stoull(prepared.at("hash").get<std::string>(), nullptr, 16);
+    placement::add_rest(ready.config.optimizer, ready.job.optimizers());
   } catch (const std::exception& error) {
     fail("What ganymede-optimizer prepare printed is not understood ({}): are the programs of one build?",
          error.what());
@@ -191,7 +195,7 @@ ReadyRun begin_on_node(Launching& launching, const Welcome& welcome) {
         ready.config.data.path, options.node, ready.job.dataset, welcome.dataset);
   ready.job.interface = interface_of(ready.config, options);
   prepare_plugin(ready, launching);
-  if (ready.job.plugin_hash != welcome.plugin_hash)
+  if (ready.job.plugin_hash() != welcome.plugin_hash)
     fail_usage("Node {} has another optimizer plugin '{}' than node 0: install the same programs on all nodes.",
                options.node, ready.config.optimizer.name);
   show_and_check(ready, options.ranks(ready.config), "", launching.terminal);

@@ -40,7 +40,9 @@ LiveCell CheckpointService::live_cell() {
   cell.control = context_.control().block;
   cell.master = context_.segment("master").span<float>("values");
   shm::Segment& state = context_.segment("state.0");
-  for (const std::string& slot : context_.slots()) cell.state.emplace_back(state.span<float>(slot));
+  for (std::size_t i = 0; i < context_.placement().columns.size(); ++i) {
+    cell.state.emplace_back(state.span<float>(fmt::format("slot.{}", i)));
+  }
   shm::Segment& side = context_.segment("side");
   cell.read_marks = side.span<Word>("read_marks");
   cell.image_flags = side.span<Word>("image_flags");
@@ -69,9 +71,9 @@ void CheckpointService::restore_if_asked() {
   auto progressed = [&] { at(Activity::restoring, "reads the checkpoint to start from"); };
   CheckpointView view =
       open_checkpoint(settings_.load_from.empty() ? settings_.checkpoints : settings_.load_from, step, progressed);
-  CellArrays arrays{context_.segment("master").span<float>("values"), context_.slots(), {}};
-  for (const std::string& slot : context_.slots()) {
-    arrays.state.push_back(context_.segment("state.0").span<float>(slot));
+  CellArrays arrays{context_.segment("master").span<float>("values"), {}};
+  for (std::size_t i = 0; i < context_.placement().columns.size(); ++i) {
+    arrays.state.push_back(context_.segment("state.0").span<float>(fmt::format("slot.{}", i)));
   }
   restore(view, context_.placement(), arrays, [&](std::uint64_t, std::uint64_t) { progressed(); });
   os::store_and_wake(control.restored, 1);
@@ -138,7 +140,7 @@ std::optional<PartRecord> CheckpointService::write_part(std::uint64_t step) {
   begun.step = step;
   begun.rank = context_.rank();
   begun.job = context_.job();
-  begun.slots = context_.slots();
+  begun.slots = context_.placement().update.slot_names();
   begun.slots.insert(begun.slots.begin(), master_slot);
   store().drop(step);  // left by a kill, or by an attempt that failed
   PartWriter writer(store().incoming_folder(step), begun, [&] {

@@ -81,7 +81,10 @@ std::uint64_t dump(CheckpointView& view, const std::string& path, bool force, co
   std::uint64_t length = text.size();
   file.write(&length, sizeof length);
   file.write(text.data(), text.size());
-  std::uint64_t done = 0, total = view.bytes() / view.slots().size();
+  std::uint64_t done = 0, total = 0;
+  for (const CheckpointView::Entry& entry : view.entries()) {
+    if (entry.key.slot == master_slot) total += static_cast<std::uint64_t>(entry.count) * sizeof(float);
+  }
   rocksdb::PinnableSlice bytes;
   for (const auto& [name, shape] : view.shapes()) {
     for (const CheckpointView::Entry& entry : view.entries(master_slot, name)) {

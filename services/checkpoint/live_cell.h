@@ -18,9 +18,9 @@ struct LiveCell {
   const placement::Placement* placement = nullptr;
   step_protocol::ControlBlock* control = nullptr;
   std::span<const float> master;                           // [shard_elements]
-  std::vector<std::span<const float>> state;               // [slots][shard_elements]
+  std::vector<std::span<const float>> state;               // per column [Placement::columns]
   std::span<step_protocol::Word> read_marks, image_flags;  // [chunks]
-  std::span<const float> images;                           // [side slots][1 + slots][chunk_elements]
+  std::span<const float> images;                           // [side slots][1 + columns][chunk_elements]
 };
 
 /// Whether the snapshot of `step` is still armed; either side may have cancelled it (rule 20).
@@ -29,8 +29,9 @@ bool still_armed(const LiveCell& cell, std::uint64_t step);
 /// Armed → ended by compare-and-swap, and wakes the writer. False when it was not armed any more.
 bool end_snapshot(const LiveCell& cell, std::uint64_t step);
 
-/// Copies one chunk of every slot as it was after `step` (rule 19: read, then look at the flag, and take the image if
-/// there is one), then marks it as read, which frees its image. `outputs`: one pointer a slot, master first.
+/// Copies one chunk as it was after `step` (rule 19: read, then look at the flag, and take the image if there is one),
+/// then marks it as read, which frees its image. `outputs`: a pointer for the master, then one for each column of
+/// state; null for what this chunk does not update.
 void read_chunk(const LiveCell& cell, std::uint64_t step, int chunk, std::span<float* const> outputs);
 
 /// Reads the whole snapshot into the writer. `go_on` is asked before each value. False when it was cancelled or

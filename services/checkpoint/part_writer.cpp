@@ -1,5 +1,6 @@
 #include "services/checkpoint/part_writer.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "common/base/error.h"
@@ -25,13 +26,15 @@ PartWriter::~PartWriter() {
 }
 
 void PartWriter::add(const std::string& parameter, const std::vector<std::int64_t>& shape, std::int64_t first,
-                     std::vector<ValueBuffer>& values) {
-  GANYMEDE_CHECK(values.size() == slots_.size(), "{} values for {} slots", values.size(), slots_.size());
-  for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
-    values[slot].seal();
-    Key key{record_.slots[slot], parameter, first};
-    put(slots_[slot], encode(key), values[slot].bytes());
-    record_.values.push_back({key, static_cast<std::int64_t>(values[slot].data().size()), values[slot].hash().hex()});
+                     const std::vector<std::string>& slots, std::vector<ValueBuffer>& values) {
+  GANYMEDE_CHECK(values.size() == slots.size(), "{} values for {} slots", values.size(), slots.size());
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    auto slot = std::find(record_.slots.begin(), record_.slots.end(), slots[i]);
+    GANYMEDE_CHECK(slot != record_.slots.end(), "the part has no slot {}", slots[i]);
+    values[i].seal();
+    Key key{slots[i], parameter, first};
+    put(slots_[static_cast<std::size_t>(slot - record_.slots.begin())], encode(key), values[i].bytes());
+    record_.values.push_back({key, static_cast<std::int64_t>(values[i].data().size()), values[i].hash().hex()});
   }
   record_.shapes[parameter] = shape;
 }

@@ -29,10 +29,10 @@ class PartWriter {
   PartWriter(const PartWriter&) = delete;
   PartWriter& operator=(const PartWriter&) = delete;
 
-  /// The same elements of one parameter for every slot, in the order of record.slots; seals the values. Throws Error
-  /// (a full disk).
+  /// The same elements of one parameter for each of `slots`, which are among record.slots; seals the values. Throws
+  /// Error (a full disk).
   void add(const std::string& parameter, const std::vector<std::int64_t>& shape, std::int64_t first,
-           std::vector<ValueBuffer>& values);
+           const std::vector<std::string>& slots, std::vector<ValueBuffer>& values);
 
   /// Closes and syncs all files; the last one holds the part record.
   PartFiles finish();

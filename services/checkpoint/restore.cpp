@@ -30,15 +30,20 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return text;
 }
 
-void check_fits(const CheckpointView& view, const placement::Placement& placement, const CellArrays& arrays) {
-  std::vector<std::string> held = view.slots();
-  for (const std::string& slot : arrays.slots) {
-    if (std::find(held.begin(), held.end(), slot) != held.end()) continue;
+void check_state(const CheckpointView& view, const placement::Placement& placement, int parameter) {
+  const placement::OptimizerFacts& optimizer = placement.update.optimizer_of(parameter);
+  const std::string& name = placement.parameters[static_cast<std::size_t>(parameter)].name;
+  for (const std::string& slot : optimizer.slots) {
+    if (!view.entries(slot, name).empty()) continue;
     fail(
-        "The checkpoint of step {} in {} was made with optimizer {} and holds {}, but the configured optimizer needs "
-        "{}; go on with the optimizer it was made with.",
-        view.manifest().step, view.folder(), view.manifest().optimizer, joined(held), slot);
+        "The checkpoint of step {} in {} was made with optimizer {} and holds {}, but not the {} that optimizer {} "
+        "needs of {}; go on with the optimizer it was made with.",
+        view.manifest().step, view.folder(), view.manifest().optimizer, joined(view.slots()), slot, optimizer.name,
+        name);
   }
+}
+
+void check_fits(const CheckpointView& view, const placement::Placement& placement) {
   for (const placement::OwnedRange& range : placement.owned) {
     const model_spec::ParameterSpec& parameter = placement.parameters[range.parameter];
     auto found = view.shapes().find(parameter.name);
@@ -46,7 +51,10 @@ void check_fits(const CheckpointView& view, const placement::Placement& placemen
       fail("The checkpoint of step {} in {} does not hold {}; it is of another model.", view.manifest().step,
            view.folder(), parameter.name);
     }
-    if (found->second == parameter.shape) continue;
+    if (found->second == parameter.shape) {
+      check_state(view, placement, range.parameter);
+      continue;
+    }
     fail("{} is {} in the checkpoint of step {} in {} and {} in the configuration; it is of another model.",
          parameter.name, shape_text(found->second), view.manifest().step, view.folder(), shape_text(parameter.shape));
   }
@@ -81,18 +89,18 @@ void fill(CheckpointView& view, const std::string& slot, const std::string& para
 void restore(CheckpointView& view, const placement::Placement& placement, const CellArrays& arrays,
              const Progress& progress) {
   if (!view.damage().empty()) fail_damaged(view, view.damage().front().where, view.damage().front().reason);
-  check_fits(view, placement, arrays);
+  check_fits(view, placement);
   std::uint64_t done = 0, total = 0;
   for (const placement::OwnedRange& range : placement.owned) {
-    total += static_cast<std::uint64_t>(range.count) * sizeof(float) * (1 + arrays.state.size());
+    total += static_cast<std::uint64_t>(range.count) * sizeof(float) * (1 + placement.slots_of(range.parameter));
   }
   auto copied = [&](std::uint64_t bytes) { progress(done += bytes, total); };
   for (const placement::OwnedRange& range : placement.owned) {
     const std::string& name = placement.parameters[range.parameter].name;
-    auto part = [&](std::span<float> values) { return values.subspan(range.shard_offset, range.count); };
-    fill(view, master_slot, name, range.first, part(arrays.master), copied);
-    for (std::size_t slot = 0; slot < arrays.state.size(); ++slot) {
-      fill(view, arrays.slots[slot], name, range.first, part(arrays.state[slot]), copied);
+    fill(view, master_slot, name, range.first, arrays.master.subspan(range.shard_offset, range.count), copied);
+    const std::vector<std::string>& slots = placement.update.optimizer_of(range.parameter).slots;
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      fill(view, slots[i], name, range.first, arrays.state[i].subspan(range.state_offset[i], range.count), copied);
     }
   }
 }

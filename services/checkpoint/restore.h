@@ -9,11 +9,10 @@
 
 namespace ganymede::checkpoint {
 
-/// Arrays of one cell that a checkpoint is read into, each [Placement::shard_elements].
+/// Arrays of one cell that a checkpoint is read into.
 struct CellArrays {
-  std::span<float> master;
-  std::vector<std::string> slots;  // names of the state arrays
-  std::vector<std::span<float>> state;
+  std::span<float> master;              // [Placement::shard_elements]
+  std::vector<std::span<float>> state;  // per column [Placement::columns]
 };
 
 /// Fills the ranges that this rank owns, whatever world wrote the checkpoint; gaps between parameters are left as they

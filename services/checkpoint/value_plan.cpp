@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 
 namespace ganymede::checkpoint {
 namespace {
@@ -22,8 +24,15 @@ bool is_stored(const placement::Placement& placement, const placement::Chunk& ch
 
 std::vector<PlannedValue> plan_values(const placement::Placement& placement, std::int64_t most_elements) {
   std::vector<int> order;
+  std::map<std::pair<int, std::int64_t>, int> state_chunk;  // by owned range and element
   for (std::size_t index = 0; index < placement.chunks.size(); ++index) {
-    if (is_stored(placement, placement.chunks[index])) order.push_back(static_cast<int>(index));
+    const placement::Chunk& chunk = placement.chunks[index];
+    if (!is_stored(placement, chunk)) continue;
+    if (chunk.phase == placement::Phase::state) {
+      state_chunk[{chunk.owned, chunk.first}] = static_cast<int>(index);
+    } else {
+      order.push_back(static_cast<int>(index));
+    }
   }
   auto key = [&](int index) {
     const placement::Chunk& chunk = placement.chunks[index];
@@ -42,6 +51,9 @@ std::vector<PlannedValue> plan_values(const placement::Placement& placement, std
     if (!joins) values.push_back({chunk.parameter, chunk.first, 0, {}});
     values.back().count += chunk.count;
     values.back().chunks.push_back(index);
+    if (chunk.phase == placement::Phase::master) {
+      values.back().state_chunks.push_back(state_chunk.at({chunk.owned, chunk.first}));
+    }
   }
   return values;
 }

@@ -7,11 +7,12 @@
 
 namespace ganymede::checkpoint {
 
-/// One value of a part for every slot: consecutive elements of one parameter, read chunk by chunk.
+/// One value of a part for every slot of its optimizer: consecutive elements of one parameter, read chunk by chunk.
 struct PlannedValue {
   int parameter = 0;
   std::int64_t first = 0, count = 0;
-  std::vector<int> chunks;  // indices in Placement::chunks, in element order
+  std::vector<int> chunks;          // indices in Placement::chunks, in element order
+  std::vector<int> state_chunks{};  // of matrices: the same elements in the phase that updates the state; else empty
 };
 
 /// Whether a chunk is in this rank's part of a checkpoint: gaps are not stored, and of what several replicas hold each

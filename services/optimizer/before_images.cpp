@@ -93,9 +93,9 @@ bool BeforeImages::save(std::uint64_t step, std::int64_t chunk) {
   const placement::Chunk& range = placement_.chunks[chunk];
   float* image = memory_.images.data() + next_ * (1 + memory_.state.size()) * placement::chunk_elements;
   std::copy_n(memory_.master.data() + range.shard_offset, range.count, image);
-  for (const std::span<float>& slot : memory_.state) {
+  for (std::size_t i = 0; i < placement_.slots_of(range.parameter); i++) {
     image += placement::chunk_elements;
-    std::copy_n(slot.data() + range.shard_offset, range.count, image);
+    std::copy_n(memory_.state[i].data() + placement_.state_offset(range, i), range.count, image);
   }
   held_[next_] = chunk;
   memory_.image_flags[chunk].store(sp::image_flag_word(step, next_), std::memory_order_release);

@@ -18,12 +18,17 @@ struct CellMemory {
   std::span<const std::int64_t> expert_counts;             // [MoE layers · experts], of the decided record
   std::span<const float> gradients;                        // [shard_elements]
   std::span<float> master;                                 // [shard_elements]
-  std::vector<std::span<float>> state;                     // per slot [shard_elements]
-  std::span<float> redo;                                   // [1 + slots][chunk_elements]: master, then state
+  std::vector<std::span<float>> state;                     // per column [Placement::columns]
+  std::span<float> redo;                                   // [1 + columns][chunk_elements]: master, then state
   std::span<std::byte> working;                            // [working_form.bytes]
   wire::WorkingForm working_form;                          // which bucket lies there where, and in which format
   std::span<step_protocol::Word> read_marks, image_flags;  // [chunks]
-  std::span<float> images;                                 // [side slots][1 + slots][chunk_elements]
+  std::span<float> images;                                 // [side slots][1 + columns][chunk_elements]
+  // Of matrices, where an optimizer updates some.
+  std::span<step_protocol::Word> matrices_sent = {};            // [buckets]
+  std::span<const step_protocol::Word> matrices_returned = {};  // [buckets]
+  std::span<float> sent = {};                                   // [matrix_elements]: what is to be orthogonalised
+  std::span<const float> returned = {};                         // [matrix_elements]: what became of it
 };
 
 }  // namespace ganymede::optimizer

@@ -4,7 +4,7 @@
 #include <array>
 #include <atomic>
 #include <span>
-#include <string_view>
+#include <utility>
 
 #include "common/base/error.h"
 #include "services/optimizer/plugin.h"
@@ -15,6 +15,7 @@ namespace ganymede::optimizer {
 namespace {
 
 using model_spec::UpdateKind;
+using placement::Phase;
 
 /// Part `index` of `parts` of `count` elements, cut at cache lines.
 std::pair<std::int64_t, std::int64_t> part_of(std::int64_t count, int index, int parts) {
@@ -27,37 +28,13 @@ std::pair<std::int64_t, std::int64_t> part_of(std::int64_t count, int index, int
 
 }  // namespace
 
-StepValues::StepValues(const GanymedeOptimizer& plugin, const step_protocol::DecisionRecord& record) {
-  std::vector<std::string_view> names;
-  for (const auto& key : std::span(plugin.hyper_parameters, plugin.hyper_parameter_count)) names.emplace_back(key.name);
-  if (names.size() != record.hyper_count) {
-    fail("step {} was decided with {} hyper-parameters, but optimizer '{}' has {}: go on with the run's own plugin",
-         record.step, record.hyper_count, plugin.name, names.size());
-  }
-  for (std::size_t i = 0; i < names.size(); i++) {
-    auto place = std::count_if(names.begin(), names.end(), [&](std::string_view other) { return other < names[i]; });
-    hyper_[i] = record.hyper[place];
-  }
-  step_.size = sizeof(step_);
-  step_.hyper_count = plugin.hyper_parameter_count;
-  step_.step = record.step;
-  step_.lr = record.lr;
-  step_.weight_decay = record.weight_decay;
-  step_.gradient_scale = record.clip_factor;
-}
-
-GanymedeStep StepValues::step() const {
-  GanymedeStep step = step_;
-  step.hyper = hyper_.data();
-  return step;
-}
-
-ChunkUpdate::ChunkUpdate(const placement::Placement& placement, const GanymedeOptimizer& plugin,
-                         const CellMemory& memory, double bias_update_rate, int threads)
+ChunkUpdate::ChunkUpdate(const placement::Placement& placement, Tables tables, const CellMemory& memory,
+                         double bias_update_rate, int threads)
     : placement_(placement),
-      plugin_(plugin),
+      tables_(std::move(tables)),
       memory_(memory),
       bias_update_rate_(bias_update_rate),
+      values_(placement.update.groups.size()),
       team_(std::max(threads, 1)) {
   int layers = 0;
   for (const model_spec::ParameterSpec& parameter : placement.parameters) {
@@ -69,10 +46,21 @@ float* ChunkUpdate::redo(std::size_t slot) const { return memory_.redo.data() + 
 
 bool ChunkUpdate::by_plugin(const placement::Chunk& chunk) const { return moe_layer_[chunk.parameter] < 0; }
 
+const GanymedeOptimizer& ChunkUpdate::table_of(const placement::Chunk& chunk) const {
+  const placement::UpdateGroups& update = placement_.update;
+  return *tables_[static_cast<std::size_t>(update.groups[update.of_parameter[chunk.parameter]].optimizer)];
+}
+
+GanymedeStep ChunkUpdate::step_of(const placement::Chunk& chunk, const step_protocol::DecisionRecord& record) {
+  auto group = static_cast<std::size_t>(placement_.update.of_parameter[chunk.parameter]);
+  StepValues& values = values_[group];
+  if (values.step().step != record.step) values = StepValues(tables_, placement_.update, group, record);
+  return values.step();
+}
+
 void ChunkUpdate::compute(const placement::Chunk& chunk, const step_protocol::DecisionRecord& record) {
   if (!by_plugin(chunk)) return compute_bias(chunk);
-  if (values_.step().step != record.step) values_ = StepValues(plugin_, record);
-  GanymedeStep step = values_.step();
+  GanymedeStep step = step_of(chunk, record);
   std::atomic<int> result{0};
   team_.run([&](int piece) {
     auto [from, to] = part_of(chunk.count, piece, team_.pieces());
@@ -81,29 +69,39 @@ void ChunkUpdate::compute(const placement::Chunk& chunk, const step_protocol::De
   });
   if (result.load() == 0) return;
   fail("optimizer plugin '{}' could not compute the update of {} in step {} (code {}): see the plugin's documentation",
-       plugin_.name, placement_.parameters[chunk.parameter].name, record.step, result.load());
+       table_of(chunk).name, placement_.parameters[chunk.parameter].name, record.step, result.load());
 }
 
 int ChunkUpdate::compute_part(const placement::Chunk& chunk, const GanymedeStep& step, std::int64_t from,
                               std::int64_t to) const {
   std::array<const float*, most_slots> state;
   std::array<float*, most_slots> new_state;
-  std::int64_t at = chunk.shard_offset + from;
-  for (std::size_t i = 0; i < memory_.state.size(); i++) {
-    state[i] = memory_.state[i].data() + at;
-    new_state[i] = redo(1 + i) + from;
-  }
+  const GanymedeOptimizer& table = table_of(chunk);
+  const model_spec::ParameterSpec& parameter = placement_.parameters[chunk.parameter];
+  bool decays_all = placement_.update.groups[placement_.update.of_parameter[chunk.parameter]].decays_vectors;
   GanymedeChunk call{};
   call.size = sizeof(call);
-  call.slots = static_cast<std::uint32_t>(memory_.state.size());
+  call.slots = table.slot_count;
   call.count = static_cast<std::uint64_t>(to - from);
-  call.decayed = placement_.parameters[chunk.parameter].update == UpdateKind::decayed ? 1 : 0;
-  call.gradient = memory_.gradients.data() + at;
-  call.master = memory_.master.data() + at;
+  call.decayed = decays_all || parameter.update == UpdateKind::decayed ? 1 : 0;
+  call.first = static_cast<std::uint64_t>(chunk.first + from);
+  call.rows = static_cast<std::uint64_t>(parameter.rows());
+  call.columns = static_cast<std::uint64_t>(parameter.row_elements());
+  call.master = memory_.master.data() + chunk.shard_offset + from;
+  if (chunk.phase == Phase::master) {
+    call.orthogonal = memory_.returned.data() + placement_.matrix_offset(chunk) + from;
+    call.new_master = redo(0) + from;
+    return table.apply_chunk(&step, &call);
+  }
+  for (std::size_t i = 0; i < table.slot_count; i++) {
+    state[i] = memory_.state[i].data() + placement_.state_offset(chunk, i) + from;
+    new_state[i] = redo(1 + i) + from;
+  }
+  call.gradient = memory_.gradients.data() + chunk.shard_offset + from;
   call.state = state.data();
-  call.new_master = redo(0) + from;
   call.new_state = new_state.data();
-  return plugin_.update_chunk(&step, &call);
+  (chunk.phase == Phase::state ? call.to_orthogonalise : call.new_master) = redo(0) + from;
+  return table.update_chunk(&step, &call);
 }
 
 void ChunkUpdate::compute_bias(const placement::Chunk& chunk) {
@@ -114,13 +112,20 @@ void ChunkUpdate::compute_bias(const placement::Chunk& chunk) {
 }
 
 void ChunkUpdate::copy(const placement::Chunk& chunk, std::uint64_t step) {
-  bool blocks = by_blocks(memory_, chunk.bucket);
-  std::size_t slots = by_plugin(chunk) ? memory_.state.size() : 0;  // a selection bias has no state
+  bool master = chunk.phase != Phase::state, blocks = master && by_blocks(memory_, chunk.bucket);
+  bool state = chunk.phase != Phase::master && by_plugin(chunk);  // a selection bias has no state
+  std::size_t slots = state ? placement_.slots_of(chunk.parameter) : 0;
   team_.run([&](int piece) {
     auto [from, to] = part_of(chunk.count, piece, team_.pieces());
     std::int64_t at = chunk.shard_offset + from, count = to - from;
+    for (std::size_t i = 0; i < slots; i++) {
+      std::copy_n(redo(1 + i) + from, count, memory_.state[i].data() + placement_.state_offset(chunk, i) + from);
+    }
+    if (!master) {
+      std::copy_n(redo(0) + from, count, memory_.sent.data() + placement_.matrix_offset(chunk) + from);
+      return;
+    }
     std::copy_n(redo(0) + from, count, memory_.master.data() + at);
-    for (std::size_t i = 0; i < slots; i++) std::copy_n(redo(1 + i) + from, count, memory_.state[i].data() + at);
     if (blocks) return;
     publish(memory_, placement_, chunk.bucket, at, {redo(0) + from, static_cast<std::size_t>(count)});
     finish_publishing();

@@ -8,5 +8,6 @@ namespace ganymede::optimizer::operation {
 constexpr std::uint64_t awaiting_decision = 0;
 constexpr std::uint64_t applying = 1;  // with the bucket
 constexpr std::uint64_t loading = 2;
+constexpr std::uint64_t awaiting_matrices = 3;  // of the bucket, from the worker
 
 }  // namespace ganymede::optimizer::operation

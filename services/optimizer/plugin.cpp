@@ -83,10 +83,10 @@ void check_whole(std::string_view content, const std::string& path) {
 
 }  // namespace
 
-std::vector<std::string> Plugin::slots() const {
-  std::vector<std::string> names;
-  for (std::uint32_t i = 0; i < table->slot_count; i++) names.emplace_back(table->slots[i].name);
-  return names;
+placement::OptimizerFacts Plugin::facts(const std::string& name) const {
+  placement::OptimizerFacts facts{name, {}, table->apply_chunk != nullptr};
+  for (std::uint32_t i = 0; i < table->slot_count; i++) facts.slots.emplace_back(table->slots[i].name);
+  return facts;
 }
 
 Plugin load_plugin(const std::string& path) {

@@ -7,6 +7,7 @@
 
 #include "common/config/config.h"
 #include "common/optimizer_abi/ganymede_optimizer.h"
+#include "common/placement/update_groups.h"
 #include "common/step_protocol/control_block.h"
 
 namespace ganymede::optimizer {
@@ -19,7 +20,8 @@ struct Plugin {
   const GanymedeOptimizer* table = nullptr;
   std::uint64_t hash = 0;  // hash64 of the file
 
-  std::vector<std::string> slots() const;
+  /// What its table says, under the name that the configuration has for it: that of its file.
+  placement::OptimizerFacts facts(const std::string& name) const;
 };
 
 /// Loads the shared library at `path` and checks it against the ABI. Throws Error with one sentence that names the file

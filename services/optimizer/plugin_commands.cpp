@@ -2,12 +2,16 @@
 
 #include <fmt/ranges.h>
 
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <span>
 
 #include "common/base/error.h"
 #include "common/config/config.h"
+#include "common/model_spec/model_spec.h"
+#include "common/newton_schulz/forms.h"
 #include "common/service/run_directory.h"
 #include "services/optimizer/plugin_folder.h"
 
@@ -19,7 +23,8 @@ using nlohmann::ordered_json;
 std::string chosen(const std::string& folder) { return folder.empty() ? default_plugin_folder() : folder; }
 
 ordered_json as_json(const GanymedeOptimizer& table) {
-  ordered_json object = {{"name", table.name}, {"version", table.version}, {"abi", table.abi}};
+  ordered_json object = {
+      {"name", table.name}, {"version", table.version}, {"abi", table.abi}, {"matrices", table.apply_chunk != nullptr}};
   object["slots"] = ordered_json::array();
   for (const auto& slot : std::span(table.slots, table.slot_count)) {
     object["slots"].push_back({{"name", slot.name}, {"meaning", slot.meaning}});
@@ -48,39 +53,85 @@ std::string print(const ordered_json& object) {
   return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-/// Sections of plugins that the run does not use are held against those plugins, so that nothing misspelt goes unseen.
-void check_other_sections(const config::Optimizer& settings) {
-  std::set<std::string> sections;
-  for (const auto& entry : settings.hyper) sections.insert(entry.first.substr(0, entry.first.find('.')));
-  sections.erase(settings.name);
-  for (const std::string& name : sections) {
+placement::OptimizerFacts facts_of(const PreparedPlugin& prepared) { return prepared.plugin.facts(prepared.name); }
+
+using Load = std::function<PreparedPlugin(const std::string& name)>;
+
+/// The run's plugins, in the order of config::optimizers_of. `settings` get the group of what the first of them does
+/// not update.
+std::vector<PreparedPlugin> load_plugins(config::Optimizer& settings, const Load& load) {
+  std::vector<PreparedPlugin> plugins = {load(settings.name)};
+  placement::add_rest(settings, {facts_of(plugins.front())});
+  std::vector<std::string> names = config::optimizers_of(settings);
+  for (std::size_t i = 1; i < names.size(); ++i) plugins.push_back(load(names[i]));
+  return plugins;
+}
+
+/// All of their hyper-parameters. Sections of plugins that the run does not use are held against those plugins, so that
+/// nothing misspelt goes unseen.
+std::map<std::string, double> hyper_of(const std::vector<PreparedPlugin>& plugins, const config::Optimizer& settings) {
+  std::set<std::string> others;
+  for (const auto& entry : settings.hyper) others.insert(entry.first.substr(0, entry.first.find('.')));
+  std::map<std::string, double> all;
+  for (const PreparedPlugin& one : plugins) {
+    others.erase(one.name);
+    all.merge(hyper_parameters(*one.plugin.table, one.name, settings));
+  }
+  for (const std::string& name : others) {
     Plugin plugin = load_plugin(find_plugin(chosen(settings.plugin_folder), name));
     hyper_parameters(*plugin.table, name, settings);
   }
+  return all;
+}
+
+ordered_json facts_json(const PreparedPlugin& prepared) {
+  placement::OptimizerFacts facts = facts_of(prepared);
+  return {{"name", facts.name},    {"version", prepared.plugin.table->version},
+          {"slots", facts.slots},  {"matrices", facts.matrices},
+          {"file", prepared.path}, {"hash", fmt::format("{:016x}", prepared.plugin.hash)}};
+}
+
+/// Every parameter has one optimizer that can update it, and matrices can be orthogonalised as the configuration says.
+void check_groups(const config::Config& config, const std::vector<PreparedPlugin>& plugins) {
+  std::vector<placement::OptimizerFacts> facts;
+  for (const PreparedPlugin& one : plugins) facts.push_back(facts_of(one));
+  placement::update_groups(config.optimizer, model_spec::parameters(config.model), facts);
+  newton_schulz::Schedule schedule =
+      newton_schulz::parse_schedule("newton_schulz.coefficients", config.newton_schulz.coefficients);
+  auto element =
+      config.newton_schulz.dtype == config::Dtype::bf16 ? newton_schulz::Element::bf16 : newton_schulz::Element::fp32;
+  newton_schulz::form_of(static_cast<newton_schulz::Form>(config.newton_schulz.form), element, 2, 2, schedule);
 }
 
 }  // namespace
 
 std::string prepare_run(const std::string& run) {
   config::Config config = config::load(fmt::format("{}/{}", run, service::config_file), {});
-  PreparedPlugin prepared = prepare_plugin(chosen(config.optimizer.plugin_folder), config.optimizer.name, run);
-  auto hyper = hyper_parameters(*prepared.plugin.table, config.optimizer.name, config.optimizer);
-  check_other_sections(config.optimizer);
-  ordered_json object = {{"name", prepared.plugin.table->name},
-                         {"version", prepared.plugin.table->version},
-                         {"slots", prepared.plugin.slots()},
-                         {"hyper", hyper},
-                         {"plugin", prepared.path},
-                         {"hash", fmt::format("{:016x}", prepared.plugin.hash)}};
+  std::vector<PreparedPlugin> plugins = load_plugins(config.optimizer, [&](const std::string& name) {
+    return prepare_plugin(chosen(config.optimizer.plugin_folder), name, run);
+  });
+  check_groups(config, plugins);
+  ordered_json object = {{"plugins", ordered_json::array()}, {"hyper", hyper_of(plugins, config.optimizer)}};
+  for (const PreparedPlugin& one : plugins) object["plugins"].push_back(facts_json(one));
   return print(object);
 }
 
-std::string check_recipe(const std::string& recipe, const std::vector<std::string>& settings) {
-  config::Optimizer optimizer = config::load(recipe, settings).optimizer;
-  Plugin plugin = load_plugin(find_plugin(chosen(optimizer.plugin_folder), optimizer.name));
-  hyper_parameters(*plugin.table, optimizer.name, optimizer);
-  check_other_sections(optimizer);
-  return fmt::format("{} {}", plugin.table->name, plugin.table->version);
+std::string check_recipe(const std::string& recipe, const std::vector<std::string>& settings, bool json) {
+  config::Config config = config::load(recipe, settings);
+  std::string folder = chosen(config.optimizer.plugin_folder);
+  std::vector<PreparedPlugin> plugins = load_plugins(config.optimizer, [&](const std::string& name) {
+    std::string path = find_plugin(folder, name);
+    return PreparedPlugin{name, load_plugin(path), path};
+  });
+  check_groups(config, plugins);
+  hyper_of(plugins, config.optimizer);
+  ordered_json all = ordered_json::array();
+  std::vector<std::string> lines;
+  for (const PreparedPlugin& one : plugins) {
+    all.push_back(facts_json(one));
+    lines.push_back(fmt::format("{} {}", one.plugin.table->name, one.plugin.table->version));
+  }
+  return json ? print({{"plugins", all}}) : fmt::format("{}", fmt::join(lines, ", "));
 }
 
 std::string list_plugins(const std::string& folder, bool json) {
@@ -103,6 +154,7 @@ std::string describe_plugin(const std::string& folder, const std::string& name, 
   if (json) return print(as_json(*plugin.table));
   std::vector<std::string> lines = {
       fmt::format("{} {} (ABI {})", plugin.table->name, plugin.table->version, plugin.table->abi)};
+  if (plugin.table->apply_chunk) lines.push_back("  updates whole matrices; others go to [optimizer.group.rest]");
   for (const auto& slot : std::span(plugin.table->slots, plugin.table->slot_count)) {
     lines.push_back(fmt::format("  state {}: {}, 4 bytes a parameter", slot.name, slot.meaning));
   }

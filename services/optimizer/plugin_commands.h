@@ -7,14 +7,14 @@
 /// plugins beside the programs.
 namespace ganymede::optimizer {
 
-/// Copies the plugin that `run`/config.toml names into the run directory, checks it, and returns one JSON object:
-/// {"name", "version", "slots": [names], "hyper": {"adamw.beta1": value}, "plugin": path in the run directory, "hash":
-/// 16 hexadecimal digits}.
+/// Copies the plugins that `run`/config.toml names into the run directory, checks them, and returns one JSON object:
+/// {"plugins": [{"name", "version", "slots": [names], "matrices", "file": path in the run directory, "hash": 16
+/// hexadecimal digits}], "hyper": {"adamw.beta1": value}}.
 std::string prepare_run(const std::string& run);
 
-/// Name and version of the plugin that a recipe with these settings ("key=value") names; it is loaded where it lies and
-/// its settings are checked.
-std::string check_recipe(const std::string& recipe, const std::vector<std::string>& settings);
+/// Name and version of the plugins that a recipe with these settings ("key=value") names, or their facts as prepare_run
+/// has them; they are loaded where they lie and their settings are checked.
+std::string check_recipe(const std::string& recipe, const std::vector<std::string>& settings, bool json);
 
 /// One line a plugin, or {"folder", "plugins": [...]} with the objects of `describe_plugin`. A file that is no valid
 /// plugin is listed with the reason.

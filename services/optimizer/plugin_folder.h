@@ -19,6 +19,7 @@ std::string find_plugin(const std::string& folder, const std::string& name);
 
 /// A plugin's copy in the run directory.
 struct PreparedPlugin {
+  std::string name;  // that of the file, without ".so"
   Plugin plugin;
   std::string path;  // "plugins/adamw.<16 hexadecimal digits of its hash>.so", relative to the run directory
 };

@@ -34,11 +34,11 @@ std::string answer(CLI::App& app, int argc, char** argv) {
   describe->add_option("NAME", request.name, "Name of the plugin")->required();
   for (CLI::App* command : {list, describe}) {
     command->add_option("--plugins", request.folder, "Folder of plugins (default: beside the programs)");
-    command->add_flag("--json", request.json, "Print JSON");
   }
+  for (CLI::App* command : {check, list, describe}) command->add_flag("--json", request.json, "Print JSON");
   app.parse(argc, argv);
   if (*prepare) return prepare_run(request.run);
-  if (*check) return check_recipe(request.recipe, request.settings);
+  if (*check) return check_recipe(request.recipe, request.settings, request.json);
   if (*list) return list_plugins(request.folder, request.json);
   return describe_plugin(request.folder, request.name, request.json);
 }

@@ -16,19 +16,34 @@ namespace {
 using step_protocol::UpdateActionKind;
 using step_protocol::Word;
 
-/// The copy that was made when the run began: the same code after every restart (rule 17).
-Plugin load_job_plugin(const service::Context& context) {
-  service::Job job = service::read_job();
-  Plugin plugin = load_plugin(job.plugin);
-  if (plugin.hash != job.plugin_hash) {
-    fail("optimizer plugin {} was changed since the run began (hash {:016x}, expected {:016x}): put the old file back",
-         job.plugin, plugin.hash, job.plugin_hash);
+/// The copies that were made when the run began: the same code after every restart (rule 17).
+Tables load_job_plugins(const service::Job& job) {
+  Tables tables;
+  for (const service::JobPlugin& wanted : job.plugins) {
+    Plugin plugin = load_plugin(wanted.file);
+    if (plugin.hash != wanted.hash) {
+      fail(
+          "optimizer plugin {} was changed since the run began (hash {:016x}, expected {:016x}): put the old file back",
+          wanted.file, plugin.hash, wanted.hash);
+    }
+    if (plugin.facts(wanted.facts.name) != wanted.facts) {
+      fail("optimizer plugin {} has other state slots than {} says: start the run again", wanted.file,
+           service::job_file);
+    }
+    log::info("optimizer {} {} from {}", plugin.table->name, plugin.table->version, wanted.file);
+    tables.push_back(plugin.table);
   }
-  if (plugin.slots() != context.slots()) {
-    fail("optimizer plugin {} has other state slots than {} says: start the run again", job.plugin, service::job_file);
-  }
-  log::info("optimizer {} {} from {}", plugin.table->name, plugin.table->version, job.plugin);
-  return plugin;
+  return tables;
+}
+
+/// Sleeps until the worker has brought back the matrices of a bucket, at most about a second.
+void await_matrices(service::Context& context, const Word& returned, const step_protocol::UpdateAction& action) {
+  int bucket = context.placement().chunks[action.chunk].bucket;
+  context.at(operation::awaiting_matrices, static_cast<std::uint64_t>(bucket), "waiting for matrices from the worker");
+  Deadline pause = Deadline::after_seconds(1);
+  context.wait(
+      returned, [&](std::uint64_t step) { return step == action.step; }, [pause] { return pause.passed(); },
+      Deadline::after_seconds(60), "the matrices of a bucket");
 }
 
 /// Sleeps until a step beyond `seen` is decided, at most about a second, so that the caller looks around.
@@ -54,7 +69,15 @@ CellMemory attach(service::Context& context) {
   memory.expert_counts = control.expert_counts;
   memory.gradients = context.segment("gradients").span<const float>("values");
   memory.master = context.segment("master").span<float>("values");
-  for (const std::string& slot : context.slots()) memory.state.push_back(state.span<float>(slot));
+  for (std::size_t i = 0; i < context.placement().columns.size(); i++) {
+    memory.state.push_back(state.span<float>(fmt::format("slot.{}", i)));
+  }
+  memory.matrices_sent = control.matrices_sent;
+  memory.matrices_returned = control.matrices_returned;
+  if (context.placement().matrix_elements > 0) {
+    memory.sent = context.segment("matrices").span<float>("sent");
+    memory.returned = context.segment("matrices").span<const float>("returned");
+  }
   memory.redo = state.span<float>("redo");
   memory.working = context.segment("working").span<std::byte>("values");
   memory.working_form = wire::working_form(context.config(), context.placement());
@@ -65,16 +88,17 @@ CellMemory attach(service::Context& context) {
 }
 
 void serve(service::Context& context) {
-  Plugin plugin = load_job_plugin(context);
+  service::Job job = service::read_job();
+  Tables tables = load_job_plugins(job);
   CellMemory memory = attach(context);
   if (!load_state(context, memory)) return;
   EngineOptions options;
   options.bias_update_rate = context.config().model.bias_update_rate;
-  options.optimizer_hash = plugin.hash;
+  options.optimizer_hash = job.plugin_hash();
   options.threads = context.config().optimizer.threads;
   options.side_wait_seconds = side_wait_seconds(context.config());
   options.finishing = [&context] { return context.finishing(); };
-  UpdateEngine engine(context.placement(), *plugin.table, memory, options);
+  UpdateEngine engine(context.placement(), tables, memory, options);
   const Word& decided_step = memory.control->decided_step;
   int bucket = -1;
   while (!context.finishing()) {
@@ -86,6 +110,11 @@ void serve(service::Context& context) {
       continue;
     }
     int now = context.placement().chunks[done.action.chunk].bucket;
+    if (done.action.kind == UpdateActionKind::compute && !done.carried_out) {
+      bucket = -1;
+      await_matrices(context, memory.matrices_returned[static_cast<std::size_t>(now)], done.action);
+      continue;
+    }
     if (now != bucket) context.at(operation::applying, static_cast<std::uint64_t>(now), "applying a step");
     bucket = now;
   }

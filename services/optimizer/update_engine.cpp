@@ -13,23 +13,28 @@ namespace ganymede::optimizer {
 namespace sp = step_protocol;
 using sp::UpdateActionKind;
 
-UpdateEngine::UpdateEngine(const placement::Placement& placement, const GanymedeOptimizer& plugin,
-                           const CellMemory& memory, EngineOptions options)
+UpdateEngine::UpdateEngine(const placement::Placement& placement, Tables tables, const CellMemory& memory,
+                           EngineOptions options)
     : placement_(placement),
       memory_(memory),
       options_(std::move(options)),
-      update_(placement, plugin, memory, options_.bias_update_rate, options_.threads),
+      update_(placement, std::move(tables), memory, options_.bias_update_rate, options_.threads),
       images_(placement, memory, options_.side_wait_seconds) {
   bucket_end_.assign(placement.buckets.size(), 0);
+  matrices_end_.assign(placement.buckets.size(), 0);
   for (std::size_t chunk = 0; chunk < placement.chunks.size(); chunk++) {
-    bucket_end_[placement.chunks[chunk].bucket] = chunk + 1;
+    const placement::Chunk& one = placement.chunks[chunk];
+    (one.phase == placement::Phase::state ? matrices_end_ : bucket_end_)[one.bucket] = chunk + 1;
   }
   // A bucket of which this rank owns nothing is complete with the one before it.
   for (std::size_t i = 1; i < bucket_end_.size(); i++) bucket_end_[i] = std::max(bucket_end_[i], bucket_end_[i - 1]);
   std::uint64_t done = memory.control->chunks_done.load(std::memory_order_acquire);
   std::uint64_t chunks = placement.chunks.size(), within = done % chunks;
   publish_buckets(done / chunks, within, chunks);
-  if (within > 0) publish_buckets(done / chunks + 1, 0, within);
+  publish_matrices(done / chunks, within, chunks);
+  if (within == 0) return;
+  publish_buckets(done / chunks + 1, 0, within);
+  publish_matrices(done / chunks + 1, 0, within);
 }
 
 Advance UpdateEngine::advance() {
@@ -99,8 +104,7 @@ bool UpdateEngine::perform(const Action& action) {
       control.seal.store(0, std::memory_order_release);
       return true;
     case UpdateActionKind::compute:
-      if (changes(action)) update_.compute(placement_.chunks[action.chunk], record_);
-      return true;
+      return compute(action);
     case UpdateActionKind::store_seal:
       control.seal.store(control.chunks_done.load(std::memory_order_relaxed) + 1, std::memory_order_release);
       return true;
@@ -116,6 +120,17 @@ bool UpdateEngine::perform(const Action& action) {
   impossible(__FILE__, __LINE__, "unknown action of an update");
 }
 
+bool UpdateEngine::compute(const Action& action) {
+  if (!changes(action)) return true;
+  const placement::Chunk& chunk = placement_.chunks[action.chunk];
+  if (chunk.phase == placement::Phase::master &&
+      memory_.matrices_returned[chunk.bucket].load(std::memory_order_acquire) != action.step) {
+    return false;
+  }
+  update_.compute(chunk, record_);
+  return true;
+}
+
 void UpdateEngine::arm(std::uint64_t step) {
   std::uint64_t word = memory_.control->snapshot.load(std::memory_order_acquire);
   if (sp::snapshot_step(word) >= step) return;
@@ -129,6 +144,7 @@ void UpdateEngine::count(const Action& action) {
   std::uint64_t done = memory_.control->chunks_done.load(std::memory_order_relaxed) + 1;
   memory_.control->chunks_done.store(done, std::memory_order_release);
   publish_buckets(action.step, action.chunk, action.chunk + 1);
+  publish_matrices(action.step, action.chunk, action.chunk + 1);
   if (action.chunk + 1 < placement_.chunks.size()) return;
   os::wake(memory_.control->chunks_done);  // whoever waits on the word waits for a whole step
   images_.report(action.step);
@@ -140,6 +156,13 @@ void UpdateEngine::publish_buckets(std::uint64_t step, std::uint64_t from, std::
     bool complete = bucket_end_[i] <= to && (bucket_end_[i] > from || from == 0);
     if (!complete || memory_.working_copy_ready[i].load(std::memory_order_relaxed) == step) continue;
     os::store_and_wake(memory_.working_copy_ready[i], step);
+  }
+}
+
+/// The same for the first phases of matrices: the worker may send what the buckets have.
+void UpdateEngine::publish_matrices(std::uint64_t step, std::uint64_t from, std::uint64_t to) {
+  for (std::size_t i = 0; i < matrices_end_.size(); i++) {
+    if (matrices_end_[i] > from && matrices_end_[i] <= to) os::store_and_wake(memory_.matrices_sent[i], step);
   }
 }
 

@@ -4,7 +4,6 @@
 #include <functional>
 #include <vector>
 
-#include "common/optimizer_abi/ganymede_optimizer.h"
 #include "common/placement/placement.h"
 #include "common/step_protocol/update_machine.h"
 #include "services/optimizer/before_images.h"
@@ -24,7 +23,8 @@ struct EngineOptions {
 /// What `advance` did.
 struct Advance {
   step_protocol::UpdateAction action;
-  bool carried_out = false;  // false: nothing to do yet, or finishing
+  bool carried_out = false;  // false: nothing to do yet, or finishing; a chunk of the second phase of matrices is not
+                             // computed before `matrices_returned` of its bucket is the action's step
 };
 
 /// Carries out the optimizer server's half of the protocol on the memory of one cell, one action at a time. Everything
@@ -33,8 +33,7 @@ struct Advance {
 class UpdateEngine {
  public:
   /// References must outlive the engine. Publishes again what the counted chunks say is published.
-  UpdateEngine(const placement::Placement& placement, const GanymedeOptimizer& plugin, const CellMemory& memory,
-               EngineOptions options);
+  UpdateEngine(const placement::Placement& placement, Tables tables, const CellMemory& memory, EngineOptions options);
 
   /// The next action, carried out. Throws Error when the record is torn or names another optimizer, or when the plugin
   /// fails.
@@ -47,17 +46,20 @@ class UpdateEngine {
   void read_record(std::uint64_t decided, bool to_be_applied);
   void check_record(const step_protocol::DecisionRecord& record) const;
   bool perform(const Action& action);
+  bool compute(const Action& action);
   bool changes(const Action& action) const;
   void arm(std::uint64_t step);
   void count(const Action& action);
   void publish_buckets(std::uint64_t step, std::uint64_t from, std::uint64_t to);
+  void publish_matrices(std::uint64_t step, std::uint64_t from, std::uint64_t to);
 
   const placement::Placement& placement_;
   const CellMemory& memory_;
   EngineOptions options_;
   ChunkUpdate update_;
   BeforeImages images_;
-  std::vector<std::uint64_t> bucket_end_;  // per bucket: chunks of a step up to and with its last one
+  std::vector<std::uint64_t> bucket_end_;    // per bucket: chunks of a step up to and with its last one
+  std::vector<std::uint64_t> matrices_end_;  // … its last one in the first phase of matrices; 0: none
   step_protocol::UpdateState state_;
   step_protocol::DecisionRecord record_;  // of the decided step
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/placement/matrices.h"
 #include "common/plan/cost/flops.h"
 
 namespace ganymede::plan {
@@ -46,6 +47,7 @@ class Costs {
   double exchange_ms(const Operation& operation) const;
   double elements(const Operation& operation) const;
   double link_ms(const Moved& moved, std::size_t members) const;
+  double orthogonalise_ms(int bucket) const;
   double host_copy(double bytes) const;
   double device(double bytes) const {
     return transfer_ms(bytes, hardware_.memory.device_gb_per_second / (hardware_.memory.shared ? sharing_ : 1));
@@ -59,6 +61,7 @@ class Costs {
   const TrafficChoices& choices_;
   const Hardware& hardware_;
   FlopCount flops_;
+  std::vector<placement::BucketMatrices> matrices_ = placement::matrices_of(placement_);
   double sharing_, element_;
   double expert_share_;  // of the rows that a rank has when all places hold as many experts
   std::vector<double> elements_ = std::vector<double>(static_cast<std::size_t>(config_.model.layers) + 2, 0.0);
@@ -107,6 +110,20 @@ double Costs::exchange_ms(const Operation& operation) const {
   return link_ms({operation.bytes, 0}, static_cast<std::size_t>(placement_.expert_group)) + device(summed);
 }
 
+/// Newton–Schulz of five steps in its standard form, with sides n ≤ m: two products of n²·m and one of n³ each.
+double Costs::orthogonalise_ms(int bucket) const {
+  const placement::BucketMatrices& matrices = matrices_[static_cast<std::size_t>(bucket)];
+  double flops = 0;
+  for (const placement::Matrix& matrix : matrices.matrices) {
+    if (matrix.owner != placement_.buckets[static_cast<std::size_t>(bucket)].index_in_group) continue;
+    auto [least, most] = std::minmax<double>({static_cast<double>(matrix.rows), static_cast<double>(matrix.columns)});
+    flops += 5 * (4 * least * least * most + 2 * least * least * least);
+  }
+  const Hardware::Compute& c = hardware_.compute;
+  double peak = (config_.newton_schulz.dtype == config::Dtype::bf16 ? c.bf16_gflops : c.fp32_gflops) * 1e6;
+  return flops / (peak / (c.shared ? sharing_ : 1) * c.product_efficiency);
+}
+
 double Costs::link_ms(const Moved& moved, std::size_t members) const {
   auto ms = [&](const Hardware::Link& link, std::int64_t bytes) {
     if (bytes == 0) return 0.0;
@@ -153,6 +170,11 @@ double Costs::of(const Operation& operation) const {
       return fixed + link_ms(moved, static_cast<std::size_t>(placement_.replicas)) + device(2 * shard);
     case OperationKind::store_gradients:
       return hardware_.host_link.gb_per_second == 0 ? 0 : fixed + host_copy(shard);
+    case OperationKind::update_send:
+    case OperationKind::update_return:
+      return fixed + link_ms(moved, bucket.group.size()) + host(2 * static_cast<double>(operation.bytes));
+    case OperationKind::orthogonalise:
+      return fixed + orthogonalise_ms(operation.bucket);
     case OperationKind::accumulate_norm:
       return fixed + device(shard);
     case OperationKind::offload:
@@ -184,6 +206,9 @@ Moved operation_traffic(const Operation& operation, const config::Config& config
   if (operation.kind == OperationKind::regather) return regather_in_node_traffic(config, placement, bucket, choices);
   if (operation.kind == OperationKind::reduce) return reduce_traffic(config, placement, bucket, choices);
   if (operation.kind == OperationKind::replica_reduce) return replica_traffic(config, placement, bucket);
+  if (operation.kind == OperationKind::update_send) return update_traffic(config, placement, operation.bucket).send;
+  if (operation.kind == OperationKind::update_return)
+    return update_traffic(config, placement, operation.bucket).bring_back;
   return {};
 }
 

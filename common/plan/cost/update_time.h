@@ -9,13 +9,12 @@
 /// order. It is no operation of the plan: operations wait for it.
 namespace ganymede::plan {
 
-/// Milliseconds of an update of `slots` state slots, limited by host memory.
-double update_ms(const config::Config& config, const placement::Placement& placement, const Hardware& hardware,
-                 int slots);
+/// Milliseconds of an update, limited by host memory; without what the worker does to orthogonalise matrices.
+double update_ms(const config::Config& config, const placement::Placement& placement, const Hardware& hardware);
 
 /// Milliseconds after the begin of the step from which each operation finds updated what it waits for: a gather its
 /// bucket (the other ranks are as far as this one), wait_update everything, all others nothing.
 std::vector<double> updated_from_ms(const StepPlan& plan, const config::Config& config,
-                                    const placement::Placement& placement, const Hardware& hardware, int slots);
+                                    const placement::Placement& placement, const Hardware& hardware);
 
 }  // namespace ganymede::plan

@@ -11,7 +11,8 @@ namespace ganymede::plugins {
 template <std::size_t slots, std::size_t keys>
 constexpr GanymedeOptimizer table(const char* name, const GanymedeStateSlot (&state)[slots],
                                   const GanymedeHyperParameter (&hyper_parameters)[keys],
-                                  int (*update_chunk)(const GanymedeStep*, const GanymedeChunk*)) {
+                                  int (*update_chunk)(const GanymedeStep*, const GanymedeChunk*),
+                                  int (*apply_chunk)(const GanymedeStep*, const GanymedeChunk*) = nullptr) {
   return {GANYMEDE_OPTIMIZER_ABI,
           sizeof(GanymedeOptimizer),
           name,
@@ -20,7 +21,8 @@ constexpr GanymedeOptimizer table(const char* name, const GanymedeStateSlot (&st
           keys,
           state,
           hyper_parameters,
-          update_chunk};
+          update_chunk,
+          apply_chunk};
 }
 
 }  // namespace ganymede::plugins

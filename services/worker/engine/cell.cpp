@@ -55,6 +55,10 @@ Cell map_cell(service::Context& context) {
   cell.working = context.segment("working").span<std::byte>("values");
   cell.working_form = wire::working_form(config, context.placement());
   cell.gradients = context.segment("gradients").span<float>("values");
+  if (context.placement().matrix_elements > 0) {
+    cell.sent = context.segment("matrices").span<const float>("sent");
+    cell.returned = context.segment("matrices").span<float>("returned");
+  }
   cell.arena = context.segment("arena").span<std::byte>("values");
   cell.train = map_batches(batches, "", placement::rows_of(config, context.rank()).count, config.data.seq_len);
   cell.validation = map_batches(batches, "validation_", shm::validation_rows(config), config.data.seq_len);

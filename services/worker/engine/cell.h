@@ -32,6 +32,8 @@ struct Cell {
   std::span<std::byte> working;    // the rank's shards of the working copy
   wire::WorkingForm working_form;  // where they lie in it, and in which format
   std::span<float> gradients;      // [shard_elements]
+  std::span<const float> sent;     // [matrix_elements] of what is to be orthogonalised
+  std::span<float> returned;       // [matrix_elements] of what came of it
   std::span<std::byte> arena;
   Batches train;
   Batches validation;  // one slot

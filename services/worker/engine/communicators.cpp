@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/base/error.h"
+#include "common/placement/matrices.h"
 #include "common/plan/traffic.h"
 
 namespace ganymede::worker {
@@ -37,6 +38,16 @@ void add_exchange(TrafficLines& lines, const Communicator* communicator) {
   }
 }
 
+/// Its cargo's wire names the operation: all rows are fp32.
+void add_updates(TrafficLines& lines, const Communicator* communicator) {
+  if (communicator == nullptr) return;
+  for (const collectives::Traffic& traffic : communicator->traffic()) {
+    TrafficLine& line = line_of(lines, traffic.cargo.wire, {traffic.cargo.bucket, "fp32"});
+    line.inside += traffic.inside_node();
+    line.between += traffic.between_nodes;
+  }
+}
+
 /// The ranks that share this rank's expert buckets, if they are several and not the whole shard group.
 std::vector<int> expert_sharers(const placement::Placement& placement) {
   for (const placement::Bucket& bucket : placement.buckets) {
@@ -45,6 +56,16 @@ std::vector<int> expert_sharers(const placement::Placement& placement) {
     return own_group ? bucket.group : std::vector<int>{};
   }
   return {};
+}
+
+/// Whether rows of matrices travel between the ranks that share a kind of bucket.
+bool matrices_travel(const placement::Placement& placement, bool whole_group) {
+  std::vector<placement::BucketMatrices> matrices = placement::matrices_of(placement);
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    bool of_all = static_cast<int>(placement.buckets[i].group.size()) == placement.shard_group;
+    if (of_all == whole_group && matrices[i].travels()) return true;
+  }
+  return false;
 }
 
 /// The ranks of this node that gather dense buckets from one another; none where no plan does.
@@ -88,6 +109,11 @@ Communicators::Communicators(const config::Config& config, const placement::Plac
     expert_gather_ = form("gather.experts", sharers.front(), sharers);
     expert_reduce_ = form("reduce.experts", sharers.front(), sharers);
   }
+  if (matrices_travel(placement, true)) update_ = form("update", placement.replica, placement.shard_ranks);
+  if (matrices_travel(placement, false)) {
+    std::vector<int> sharers = expert_sharers(placement);
+    expert_update_ = form("update.experts", sharers.front(), sharers);
+  }
   if (placement.expert_group > 1) exchange_ = form("exchange", placement.expert_ranks.front(), placement.expert_ranks);
 }
 
@@ -99,9 +125,13 @@ Communicator& Communicators::reduce(const placement::Bucket& bucket) {
   return bucket.group.size() == shard_group_ ? *reduce_ : *expert_reduce_;
 }
 
+Communicator& Communicators::update(const placement::Bucket& bucket) {
+  return bucket.group.size() == shard_group_ ? *update_ : *expert_update_;
+}
+
 void Communicators::abort() {
   for (auto* one : {&control_, &gather_, &reduce_, &node_gather_, &replica_gather_, &replica_reduce_, &expert_gather_,
-                    &expert_reduce_, &exchange_}) {
+                    &expert_reduce_, &exchange_, &update_, &expert_update_}) {
     if (*one) (*one)->abort();
   }
 }
@@ -112,6 +142,7 @@ TrafficLines Communicators::traffic() const {
   for (const auto* one : {&reduce_, &expert_reduce_}) add(lines, "reduce", one->get());
   add(lines, "replica_reduce", replica_reduce_.get());
   add_exchange(lines, exchange_.get());
+  for (const auto* one : {&update_, &expert_update_}) add_updates(lines, one->get());
   add(lines, "control", control_.get());
   return lines;
 }

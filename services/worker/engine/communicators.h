@@ -34,6 +34,8 @@ class Communicators {
   /// For a bucket that is shared by several ranks.
   collectives::Communicator& gather(const placement::Bucket& bucket);
   collectives::Communicator& reduce(const placement::Bucket& bucket);
+  /// For the rows of a bucket's matrices; some of them have to travel.
+  collectives::Communicator& update(const placement::Bucket& bucket);
   /// Of those of this node that share dense buckets, in their order; there must be several, and dense.reshard be node.
   collectives::Communicator& gather_in_node() { return *node_gather_; }
   /// Of the replica group, by replica; there must be several, and for gathers each with its slice of the state.
@@ -46,7 +48,7 @@ class Communicators {
   void abort();
 
   /// Bytes that left this rank so far, by operation ("gather", "reduce", "replica_reduce", "dispatch", "combine",
-  /// "control"), kind of bucket and wire format; each line once.
+  /// "update_send", "update_return", "control"), kind of bucket and wire format; each line once.
   TrafficLines traffic() const;
 
  private:
@@ -57,6 +59,7 @@ class Communicators {
   std::unique_ptr<collectives::Communicator> replica_gather_, replica_reduce_;  // of the replica group
   std::unique_ptr<collectives::Communicator> expert_gather_, expert_reduce_;    // of expert buckets, if not all of it
   std::unique_ptr<collectives::Communicator> exchange_;
+  std::unique_ptr<collectives::Communicator> update_, expert_update_;  // of what shares buckets with matrices
 };
 
 }  // namespace ganymede::worker

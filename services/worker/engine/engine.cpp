@@ -11,6 +11,7 @@
 #include "services/worker/engine/compute_operations.h"
 #include "services/worker/engine/current_operations.h"
 #include "services/worker/engine/exchange_operations.h"
+#include "services/worker/engine/matrix_operations.h"
 #include "services/worker/engine/pool.h"
 #include "services/worker/engine/process_settings.h"
 #include "services/worker/engine/protocol_operations.h"
@@ -27,16 +28,19 @@ struct Pass {
         compute(bench, plan, kind),
         transfers(bench, plan),
         exchange(bench, plan),
+        matrices(bench, plan),
         protocol(bench, kind) {
     compute.install(table);
     transfers.install(table);
     if (bench.exchange != nullptr) exchange.install(table);
+    matrices.install(table);
     protocol.install(table);
   }
   plan::StepPlan plan;
   ComputeOperations compute;
   TransferOperations transfers;
   ExchangeOperations exchange;
+  MatrixOperations matrices;
   ProtocolOperations protocol;
   OperationTable table;
 };
@@ -72,6 +76,7 @@ struct Engine::State {
         optimizer_hash(optimizer_hash),
         train_plan(plan::build(config, placement, plan::PlanKind::train)),
         validate_plan(plan::build(config, placement, plan::PlanKind::validate)),
+        update_plan(plan::build(config, placement, plan::PlanKind::update)),
         pool(pool_of(context)),
         surroundings(context, config.launch.collective_timeout_seconds),
         current([this](const plan::Operation& o) {
@@ -84,6 +89,7 @@ struct Engine::State {
               communicators, pool.data(), rotary, exchange.get(),    {}},
         train(bench, train_plan, plan::PlanKind::train),
         validate(bench, validate_plan, plan::PlanKind::validate),
+        update(bench, update_plan, plan::PlanKind::update),
         executor(hooks(communicators)) {}
 
   ExecutorHooks hooks(Communicators& communicators) {
@@ -127,14 +133,14 @@ struct Engine::State {
   const placement::Placement& placement;
   model_spec::ModelSpec spec;
   std::uint64_t generation, optimizer_hash;
-  plan::StepPlan train_plan, validate_plan;
+  plan::StepPlan train_plan, validate_plan, update_plan;
   Pool pool;
   Surroundings surroundings;
   CurrentOperations current;
   model::RotaryTables rotary;
   std::unique_ptr<model::ExpertExchange> exchange;
   Workbench bench;
-  Pass train, validate;
+  Pass train, validate, update;
   plan::OperationMeter meter{train_plan};
   bool warm = false;
   ThreadExecutor executor;
@@ -145,6 +151,7 @@ Engine::Engine(service::Context& context, Communicators& communicators, std::uin
     : state_(std::make_unique<State>(context, communicators, generation, optimizer_hash)) {
   plan::check(state_->train_plan);
   plan::check(state_->validate_plan);
+  plan::check(state_->update_plan);
   auto arena = static_cast<std::int64_t>(state_->bench.cell.arena.size());
   if (arena < state_->train_plan.arena_bytes) {
     fail(
@@ -182,6 +189,15 @@ StepResult Engine::train(std::uint64_t step) {
   result.rotary_bytes = state.rotary.bytes();
   result.wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
   return result;
+}
+
+void Engine::finish_update(std::uint64_t step) {
+  State& state = *state_;
+  if (state.update_plan.operations.empty()) return;
+  state.begin(step, step, state.bench.cell.train, 0);
+  state.bench.pass.record = state.bench.cell.control.block->record_of(step);
+  state.executor.run(state.update.plan, state.update.table);
+  state.surroundings.take_waits();
 }
 
 double Engine::validate(std::uint64_t step) {

@@ -34,6 +34,9 @@ class Engine {
   /// Computes step `step` from the working copy of step - 1 and publishes its decision in the cell. When it throws,
   /// no lane is inside the step any more. Throws OperationFailed, Cancelled.
   StepResult train(std::uint64_t step);
+  /// Does again, on all ranks, what a decided step has after its decision, so that those can commit it that have not:
+  /// brings matrices together and back (rule 14). Throws like `train`.
+  void finish_update(std::uint64_t step);
   /// Mean loss over the held-out rows of all ranks with the working copy of `step`. Throws like `train`.
   double validate(std::uint64_t step);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <span>
 
 namespace ganymede::worker {
 namespace {
@@ -53,6 +54,11 @@ step_protocol::StepPolicy following(step_protocol::StepPolicy policy, const step
   policy.lr = learning_rate(config, setting.lr, step);
   policy.weight_decay = setting.weight_decay;
   policy.clip_norm = setting.clip_norm;
+  policy.groups = {{policy.lr, policy.weight_decay}};
+  for (const step_protocol::GroupValues& group : std::span(setting.groups, setting.group_count)) {
+    policy.groups.push_back({group.lr < 0 ? policy.lr : learning_rate(config, group.lr, step),
+                             group.weight_decay < 0 ? policy.weight_decay : group.weight_decay});
+  }
   policy.hyper.assign(setting.hyper, setting.hyper + setting.hyper_count);
   return policy;
 }

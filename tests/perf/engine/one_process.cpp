@@ -44,7 +44,7 @@ std::vector<double> train(const config::Config& config, std::uint64_t steps) {
   options.bias_update_rate = config.model.bias_update_rate;
   options.optimizer_hash = plugin.hash;
   options.threads = config.optimizer.threads;
-  optimizer::UpdateEngine update(cell.placement(), *plugin.table, memory, options);
+  optimizer::UpdateEngine update(cell.placement(), {plugin.table}, memory, options);
   worker::Communicators communicators(config, cell.placement(), 60, collectives::make_single);
   worker::Engine engine(cell, communicators, 1, plugin.hash);
   std::vector<double> milliseconds;

@@ -11,6 +11,7 @@
 #include "services/optimizer/loading.h"
 #include "services/optimizer/plugin.h"
 #include "services/optimizer/update_engine.h"
+#include "tests/support/adamw_facts.h"
 
 /// How near the update comes to the memory's speed: whole steps of the engine (redo, working copy and all) on a model
 /// of `millions` of parameters that no cache holds, against a copy of the same bytes.
@@ -25,7 +26,7 @@ struct LargeCell {
     config.model.experts = 0;
     config.model.hidden = 1024;
     config.model.vocabulary = millions * 512;  // embedding and head
-    placement = placement::build(config, 0);
+    placement = placement::build(config, 0, adamw_facts());
     auto elements = static_cast<std::size_t>(placement.shard_elements);
     gradients.assign(elements, 1e-3f);
     master.resize(elements);
@@ -45,6 +46,8 @@ struct LargeCell {
     step_protocol::DecisionRecord record;
     record.step = step;
     record.lr = 1e-3;
+    record.group_count = 1;
+    record.groups[0] = {record.lr, 0};
     record.hyper_count = 3;  // of AdamW: beta1, beta2, eps
     std::ranges::copy(std::array{0.9, 0.95, 1e-8}, record.hyper);
     record.checksum = record.compute_checksum();
@@ -66,7 +69,7 @@ void apply_step(benchmark::State& state, config::ParameterWire wire) {
   Plugin plugin = load_plugin(GANYMEDE_BINARY_DIR "/plugins/adamw.so");
   EngineOptions options;
   options.threads = static_cast<int>(state.range(1));
-  UpdateEngine engine(cell.placement, *plugin.table, cell.memory, options);
+  UpdateEngine engine(cell.placement, {plugin.table}, cell.memory, options);
   for (auto _ : state) {
     cell.decide();
     while (engine.advance().action.kind != step_protocol::UpdateActionKind::await_decision) continue;

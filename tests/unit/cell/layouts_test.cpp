@@ -7,6 +7,7 @@
 #include "common/plan/plan.h"
 #include "common/step_protocol/control_block.h"
 #include "common/wire/bucket_form.h"
+#include "tests/support/adamw_facts.h"
 #include "tests/unit/shm/memory.h"
 
 namespace ganymede::shm {
@@ -22,13 +23,11 @@ config::Config two_ranks() {
   return config;
 }
 
-const std::vector<std::string> slots = {"first_moment", "second_moment"};
-
 TEST(Layouts, OfACellHaveDistinctNamesAndAlikeHashesInEveryProcess) {
   config::Config config = two_ranks();
   std::set<std::string> names;
-  auto layouts = cell_layouts(config, placement::build(config, 1), slots);
-  auto again = cell_layouts(config, placement::build(config, 1), slots);
+  auto layouts = cell_layouts(config, placement::build(config, 1, adamw_facts()));
+  auto again = cell_layouts(config, placement::build(config, 1, adamw_facts()));
   for (std::size_t i = 0; i < layouts.size(); ++i) {
     names.insert(layouts[i].name);
     EXPECT_EQ(layouts[i].hash(), again[i].hash());
@@ -39,7 +38,7 @@ TEST(Layouts, OfACellHaveDistinctNamesAndAlikeHashesInEveryProcess) {
 
 TEST(Layouts, APoolThatNobodyReadsIsNoSegment) {
   auto published = [](const config::Config& config) {
-    auto layouts = cell_layouts(config, placement::build(config, 0), slots);
+    auto layouts = cell_layouts(config, placement::build(config, 0, adamw_facts()));
     return std::any_of(layouts.begin(), layouts.end(), [](const Layout& layout) { return layout.name == "exchange"; });
   };
   config::Config config = two_ranks();
@@ -72,12 +71,31 @@ TEST(Layouts, AModelWithoutExpertsStillHasAControlSegment) {
 }
 
 TEST(Layouts, StateHasASlotOfEveryElementAndARedoOfOneChunk) {
-  placement::Placement placement = placement::build(two_ranks(), 1);
-  Layout layout = state_layout(placement, slots, 4);
+  placement::Placement placement = placement::build(two_ranks(), 1, adamw_facts());
+  Layout layout = state_layout(placement, 4);
   EXPECT_EQ(layout.name, "state.4");
-  EXPECT_EQ(layout.entry("second_moment").bytes(), 4u * placement.shard_elements);
+  EXPECT_EQ(layout.entry("slot.1").bytes(), 4u * placement.shard_elements);
   EXPECT_EQ(layout.entry("redo").bytes(), 4u * 3 * placement::chunk_elements);
-  EXPECT_THROW(state_layout(placement, {"redo"}, 0), Error);
+}
+
+/// Muon's one slot for the matrices of layers, AdamW's two for the rest: no element has more than it needs.
+TEST(Layouts, ColumnsOfStateHoldWhatTheOptimizersHaveSlotsFor) {
+  config::Config config = two_ranks();
+  config.optimizer.name = "muon";
+  config.optimizer.groups["rest"].optimizer = "adamw";
+  auto facts = adamw_facts();
+  facts.push_back({"muon", {"momentum"}, true});
+  placement::Placement placement = placement::build(config, 0, facts);
+  Layout layout = state_layout(placement, 0);
+  std::int64_t of_muon = 0;
+  for (const auto& range : placement.owned) of_muon += placement.slots_of(range.parameter) == 1 ? range.count : 0;
+  ASSERT_GT(of_muon, placement.shard_elements / 2);
+  EXPECT_EQ(layout.entry("slot.0").bytes(), 4u * placement.shard_elements);
+  auto second = static_cast<std::int64_t>(layout.entry("slot.1").bytes() / 4);
+  EXPECT_LT(second - (placement.shard_elements - of_muon), 16 * static_cast<std::int64_t>(placement.owned.size()));
+  EXPECT_GE(static_cast<std::int64_t>(matrices_layout(placement).entry("sent").bytes() / 4), of_muon);
+  auto layouts = cell_layouts(config, placement);
+  EXPECT_TRUE(std::any_of(layouts.begin(), layouts.end(), [](const Layout& one) { return one.name == "matrices"; }));
 }
 
 TEST(Layouts, WorkingCopyHasTheFormatOfTheWire) {
@@ -135,8 +153,8 @@ TEST(Layouts, BatchesHoldTheRowsOfThisRankAndItsHeldOutRowsOnce) {
 
 TEST(Layouts, SideHoldsAShareOfTheChunksButNeverFewerThanFourImages) {
   config::Config config = two_ranks();
-  placement::Placement placement = placement::build(config, 0);
-  Layout layout = side_layout(config, placement, slots);
+  placement::Placement placement = placement::build(config, 0, adamw_facts());
+  Layout layout = side_layout(config, placement);
   EXPECT_EQ(layout.entry("read_marks").bytes(), 8 * placement.chunks.size());
   EXPECT_EQ(layout.entry("images").shape[1], 3);
   EXPECT_GE(side_slots(config, placement), 4);

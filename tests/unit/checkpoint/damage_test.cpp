@@ -198,10 +198,11 @@ TEST(Restore, OptimizerWithOtherStateIsRefusedInOneSentence) {
   TestWorld world(test_config(1, 1), folder.path());
   world.checkpoint(7);
   CheckpointView view = open_checkpoint(folder.path(), 7);
-  CellArrays arrays{world.cells[0]->array("master"), {"momentum"}, {world.cells[0]->array("first_moment")}};
-  std::string text = error_of([&] { restore(view, world.cells[0]->placement(), arrays, [](auto, auto) {}); });
+  CellArrays arrays{world.cells[0]->array("master"), {world.cells[0]->array("first_moment")}};
+  auto other = placement::build(test_config(1, 1), 0, {{"adamw", {"momentum"}, false}});
+  std::string text = error_of([&] { restore(view, other, arrays, [](auto, auto) {}); });
   EXPECT_THAT(text, HasSubstr("first_moment, master, second_moment"));
-  EXPECT_THAT(text, HasSubstr("needs momentum"));
+  EXPECT_THAT(text, HasSubstr("not the momentum that optimizer adamw needs"));
 }
 
 TEST(Restore, OtherModelIsRefusedWithBothShapes) {

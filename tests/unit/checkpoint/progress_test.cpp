@@ -20,8 +20,8 @@ TEST(PartWriter, TellsOfEveryPieceThatGoesToDisk) {
   int pieces = 0;
   PartWriter writer(folder.path() + "/part", record(), [&] { ++pieces; });
   std::vector<ValueBuffer> values(1, ValueBuffer(3 * paced_bytes / sizeof(float)));
-  writer.add("a", {static_cast<std::int64_t>(values[0].data().size())}, 0, values);
-  writer.add("b", {static_cast<std::int64_t>(values[0].data().size())}, 0, values);
+  writer.add("a", {static_cast<std::int64_t>(values[0].data().size())}, 0, {"master"}, values);
+  writer.add("b", {static_cast<std::int64_t>(values[0].data().size())}, 0, {"master"}, values);
   EXPECT_GE(pieces, 3) << "what is written goes to disk while the part is written, not at its end";
   int before = pieces;
   writer.finish();

@@ -17,6 +17,7 @@
 #include "common/service/settings.h"
 #include "common/step_protocol/snapshot_machine.h"
 #include "services/checkpoint/checkpoint_service.h"
+#include "tests/support/adamw_facts.h"
 
 namespace ganymede::checkpoint {
 
@@ -60,8 +61,9 @@ struct TestValues {
 /// The segments of one cell in this process's memory (shared with children), as a service sees them.
 class TestCell : public service::Context {
  public:
-  TestCell(config::Config config, int rank) : config_(std::move(config)), placement_(placement::build(config_, rank)) {
-    for (const shm::Layout& layout : shm::cell_layouts(config_, placement_, test_slots)) {
+  TestCell(config::Config config, int rank)
+      : config_(std::move(config)), placement_(placement::build(config_, rank, adamw_facts())) {
+    for (const shm::Layout& layout : shm::cell_layouts(config_, placement_)) {
       os::Fd fd(::memfd_create(layout.name.c_str(), MFD_CLOEXEC));
       if (::ftruncate(fd.get(), static_cast<off_t>(layout.size)) != 0) fail("no memory for {}", layout.name);
       segments_.emplace(layout.name, shm::Segment::create(fd.get(), layout, 1));
@@ -75,7 +77,6 @@ class TestCell : public service::Context {
   int rank() const override { return placement_.rank; }
   std::uint64_t job() const override { return job_; }
   service::Control& control() override { return control_; }
-  const std::vector<std::string>& slots() const override { return test_slots; }
   shm::Segment& segment(const std::string& name) override { return segments_.at(name); }
   std::unique_ptr<msg::Client> launcher_client() override { return nullptr; }
   bool finishing() const override { return finishing_; }
@@ -91,7 +92,8 @@ class TestCell : public service::Context {
   }
 
   std::span<float> array(const std::string& slot) {
-    return slot == master_slot ? segment("master").span<float>("values") : segment("state.0").span<float>(slot);
+    if (slot == master_slot) return segment("master").span<float>("values");
+    return segment("state.0").span<float>(slot == test_slots[0] ? "slot.0" : "slot.1");
   }
   static std::vector<std::string> all_slots() {
     std::vector<std::string> names = test_slots;

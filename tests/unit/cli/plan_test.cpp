@@ -172,7 +172,7 @@ TEST(Plan, RanksThatAreNotThereAreRefused) {
 
 TEST(Plan, AnOptimizerThatIsNotThereIsSaid) {
   PlanReport report = report_of({"optimizer.name=nothing"});
-  EXPECT_FALSE(report.slots_unknown.empty());
+  EXPECT_FALSE(report.state_unknown.empty());
   EXPECT_NE(summary(report).find("without the optimizer's state, which is not known: "), std::string::npos);
 }
 

@@ -31,7 +31,6 @@ class LonelyCell final : public service::Context {
   int rank() const override { return placement_.rank; }
   std::uint64_t job() const override { return job_id; }
   service::Control& control() override { return control_; }
-  const std::vector<std::string>& slots() const override { return slots_; }
   shm::Segment& segment(const std::string&) override { return batches_; }
   std::unique_ptr<msg::Client> launcher_client() override { return nullptr; }
   bool finishing() const override { return finish; }
@@ -71,7 +70,6 @@ class LonelyCell final : public service::Context {
   step_protocol::ControlBlock block_{};
   std::vector<step_protocol::ServiceWords> services_{4};
   service::Control control_;
-  std::vector<std::string> slots_;
 };
 
 class DataService : public Workspace {

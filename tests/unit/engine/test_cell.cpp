@@ -15,6 +15,7 @@
 #include "common/service/settings.h"
 #include "common/wire/bf16.h"
 #include "common/wire/bucket_form.h"
+#include "tests/support/adamw_facts.h"
 
 namespace ganymede::worker {
 
@@ -45,8 +46,8 @@ config::Config tiny_config() {
 }
 
 TestCell::TestCell(const config::Config& config, int rank)
-    : config_(config), placement_(placement::build(config, rank)) {
-  for (const shm::Layout& layout : shm::cell_layouts(config_, placement_, slots_)) {
+    : config_(config), placement_(placement::build(config, rank, adamw_facts())) {
+  for (const shm::Layout& layout : shm::cell_layouts(config_, placement_)) {
     os::Fd fd(::memfd_create(layout.name.c_str(), MFD_CLOEXEC));
     GANYMEDE_CHECK(fd && ::ftruncate(fd.get(), static_cast<off_t>(layout.size)) == 0, "no memory for {}", layout.name);
     segments_[layout.name] = std::make_unique<shm::Segment>(shm::Segment::create(fd.get(), layout, job()));
@@ -148,7 +149,7 @@ void TestCell::publish_working_copy(std::uint64_t step) {
 void TestCell::update(std::uint64_t step) {
   const step_protocol::DecisionRecord& record = control_.block->record_of(step);
   shm::Segment& state = segment("state.0");
-  auto m = state.span<float>("first_moment"), v = state.span<float>("second_moment");
+  auto m = state.span<float>("slot.0"), v = state.span<float>("slot.1");
   constexpr double beta1 = 0.9, beta2 = 0.95;
   double c1 = 1 - std::pow(beta1, static_cast<double>(step));
   double c2 = 1 - std::pow(beta2, static_cast<double>(step));

@@ -20,7 +20,6 @@ class TestCell : public service::Context {
   int rank() const override { return placement_.rank; }
   std::uint64_t job() const override { return 1; }
   service::Control& control() override { return control_; }
-  const std::vector<std::string>& slots() const override { return slots_; }
   shm::Segment& segment(const std::string& name) override { return *segments_.at(name); }
   std::unique_ptr<msg::Client> launcher_client() override;
   bool finishing() const override { return false; }
@@ -43,7 +42,6 @@ class TestCell : public service::Context {
 
   config::Config config_;
   placement::Placement placement_;
-  std::vector<std::string> slots_ = {"first_moment", "second_moment"};
   std::map<std::string, std::unique_ptr<shm::Segment>> segments_;
   service::Control control_;
 };

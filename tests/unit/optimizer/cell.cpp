@@ -32,7 +32,7 @@ config::Config Cell::small_config(config::ParameterWire wire) {
 
 Cell::Cell(const config::Config& settings, int side_slots, int rank)
     : config(settings),
-      placement(placement::build(settings, rank)),
+      placement(placement::build(settings, rank, {adamw().facts("adamw")})),
       control_(std::make_unique<step_protocol::ControlBlock>()),
       ready_(placement.buckets.size()),
       marks_(placement.chunks.size()),
@@ -69,6 +69,8 @@ void Cell::decide(const Decision& decision) {
   record.step = step;
   record.clip_factor = 0.5;
   record.lr = 1e-2;
+  record.group_count = 1;
+  record.groups[0] = {record.lr, 0.1};
   record.hyper_count = decision.hyper.size();
   std::ranges::copy(decision.hyper, record.hyper);
   record.weight_decay = 0.1;

@@ -30,7 +30,7 @@ class Cell {
 
   explicit Cell(const config::Config& config, int side_slots = 6, int rank = 0);
 
-  UpdateEngine engine(int threads = 1) { return UpdateEngine(placement, *adamw().table, memory, options(threads)); }
+  UpdateEngine engine(int threads = 1) { return UpdateEngine(placement, {adamw().table}, memory, options(threads)); }
   EngineOptions options(int threads = 1) const;
 
   struct Decision {

@@ -12,7 +12,7 @@ TEST(UpdateEngine, FailingPluginIsNamedWithItsParameter) {
   Plugin failing = load_plugin(FAULTY_PLUGINS "/failing.so");
   Cell cell(Cell::small_config());
   cell.decide({.hyper = {0.1}});
-  UpdateEngine engine(cell.placement, *failing.table, cell.memory, cell.options());
+  UpdateEngine engine(cell.placement, {failing.table}, cell.memory, cell.options());
   Values before = cell.values();
   try {
     Cell::finish(engine);

@@ -52,7 +52,7 @@ class PluginFiles : public testing::Test {
 TEST(Plugin, AdamwIsSound) {
   Plugin plugin = load_plugin(built_in + "/adamw.so");
   EXPECT_STREQ(plugin.table->name, "adamw");
-  EXPECT_THAT(plugin.slots(), testing::ElementsAre("first_moment", "second_moment"));
+  EXPECT_THAT(plugin.facts("adamw").slots, testing::ElementsAre("first_moment", "second_moment"));
   EXPECT_STREQ(plugin.table->slots[0].meaning, "momentum");
   EXPECT_NE(plugin.hash, 0u);
 }
@@ -93,14 +93,16 @@ TEST(Plugin, NearestOfSeveralNamesIsProposed) {
 
 TEST_F(PluginFiles, RecipeIsCheckedWithoutACopy) {
   write("recipe.toml", "[optimizer]\nname = \"sound\"\nplugin_folder = \"" + faulty + "\"\n");
-  EXPECT_EQ(check_recipe(path("recipe.toml"), {}), "faulty 0.1");
-  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.name=none"}); }, ExitCode::usage),
+  EXPECT_EQ(check_recipe(path("recipe.toml"), {}, false), "faulty 0.1");
+  EXPECT_THAT(check_recipe(path("recipe.toml"), {}, true),
+              testing::HasSubstr(R"("name":"sound","version":"0.1","slots":["first","second"],"matrices":false)"));
+  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.name=none"}, false); }, ExitCode::usage),
               testing::HasSubstr("'none' (optimizer.name)"));
-  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.sound.lr=0.75"}); }, ExitCode::usage),
+  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.sound.lr=0.75"}, false); }, ExitCode::usage),
               testing::HasSubstr("'optimizer.sound.lr' is 0.75, but has to be 0 to 0.5"));
-  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.soundd.lr=0.25"}); }, ExitCode::usage),
+  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.soundd.lr=0.25"}, false); }, ExitCode::usage),
               testing::HasSubstr("'soundd'"));
-  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.name=other_abi"}); }),
+  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.name=other_abi"}, false); }),
               testing::HasSubstr("other_abi"));
   EXPECT_FALSE(fs::exists(path("plugins")));
 }
@@ -200,7 +202,7 @@ TEST_F(PluginFiles, PrepareRunPrintsWhatTheLauncherNeeds) {
   std::string text = prepare_run(path());
   EXPECT_THAT(text, testing::HasSubstr(R"("slots":["first_moment","second_moment"])"));
   EXPECT_THAT(text, testing::HasSubstr(R"("hyper":{"adamw.beta1":0.9,"adamw.beta2":0.95,"adamw.eps":1e-08})"));
-  EXPECT_THAT(text, testing::HasSubstr("\"plugin\":\"plugins/adamw."));
+  EXPECT_THAT(text, testing::HasSubstr("\"file\":\"plugins/adamw."));
   EXPECT_THAT(refusal([&] { prepare_run(path("absent")); }, ExitCode::usage), testing::HasSubstr("absent"));
 }
 

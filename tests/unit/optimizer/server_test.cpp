@@ -32,18 +32,17 @@ constexpr std::uint64_t job_id = 9;
 /// A run directory with job.json and plugin, the segments of one cell, and no launcher.
 class LoneContext final : public service::Context {
  public:
-  explicit LoneContext(const config::Config& settings) : config_(settings), placement_(placement::build(settings, 0)) {
+  explicit LoneContext(const config::Config& settings) : config_(settings) {
     std::string pattern = testing::TempDir() + "/runXXXXXX";
     folder_ = mkdtemp(pattern.data());
     before_ = fs::current_path();
     fs::current_path(folder_);
     PreparedPlugin prepared = prepare_plugin(GANYMEDE_BINARY_DIR "/plugins", "adamw", ".");
     facts.id = job_id;
-    facts.slots = slots_ = prepared.plugin.slots();
-    facts.plugin = prepared.path;
-    facts.plugin_hash = prepared.plugin.hash;
+    facts.plugins = {{prepared.plugin.facts("adamw"), prepared.path, prepared.plugin.hash}};
+    placement_ = placement::build(settings, 0, facts.optimizers());
     service::write_job(facts);
-    for (const shm::Layout& layout : shm::cell_layouts(config_, placement_, slots_)) {
+    for (const shm::Layout& layout : shm::cell_layouts(config_, placement_)) {
       os::Fd fd(memfd_create("segment", MFD_CLOEXEC));
       EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(layout.size)), 0);
       segments_.emplace(layout.name, shm::Segment::create(fd.get(), layout, job_id));
@@ -61,7 +60,6 @@ class LoneContext final : public service::Context {
   int rank() const override { return 0; }
   std::uint64_t job() const override { return job_id; }
   service::Control& control() override { return control_; }
-  const std::vector<std::string>& slots() const override { return slots_; }
   shm::Segment& segment(const std::string& name) override { return segments_.at(name); }
   std::unique_ptr<msg::Client> launcher_client() override { return nullptr; }
   bool finishing() const override { return stop.load(); }
@@ -84,7 +82,6 @@ class LoneContext final : public service::Context {
   config::Config config_;
   placement::Placement placement_;
   fs::path folder_, before_;
-  std::vector<std::string> slots_;
   std::map<std::string, shm::Segment> segments_;
   service::Control control_;
 };
@@ -97,9 +94,11 @@ void decide(LoneContext& context) {
   step_protocol::DecisionRecord record;
   record.step = control.decided_step.load() + 1;
   record.lr = 1e-2;
+  record.group_count = 1;
+  record.groups[0] = {1e-2, 0};
   record.hyper_count = 3;  // of AdamW: beta1, beta2, eps
   std::ranges::copy(std::array{0.9, 0.95, 1e-8}, record.hyper);
-  record.optimizer_hash = context.facts.plugin_hash;
+  record.optimizer_hash = context.facts.plugin_hash();
   record.counts_hash = hash64(std::as_bytes(context.control().expert_counts));
   record.checksum = record.compute_checksum();
   control.record_of(record.step) = record;
@@ -184,7 +183,7 @@ TEST(OptimizerServer, ReplacementKeepsAStateThatIsReady) {
 TEST(OptimizerServer, PluginThatChangedSinceTheRunBeganIsRefused) {
   LoneContext context(Cell::small_config());
   service::Job other = context.facts;
-  other.plugin_hash++;
+  other.plugins[0].hash++;
   service::write_job(other);
   try {
     serve(context);

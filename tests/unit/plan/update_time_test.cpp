@@ -6,6 +6,7 @@
 
 #include "common/plan/simulated/executor.h"
 #include "common/plan/timeline.h"
+#include "tests/support/adamw_facts.h"
 #include "tests/unit/plan/plans.h"
 
 /// The optimizer's update beside the step.
@@ -14,21 +15,22 @@ namespace {
 
 TEST(UpdateTime, AnUpdateReadsAndWritesMasterAndStateOnce) {
   config::Config config = small();
-  placement::Placement placement = placement::build(config, 0);
+  placement::Placement placement = placement::build(config, 0, adamw_facts());
   Hardware hardware;
   hardware.memory.host_gb_per_second = 1;
-  double elements = static_cast<double>(placement.shard_elements);
-  EXPECT_NEAR(update_ms(config, placement, hardware, 2), elements * (3 * 4 + 4 * 4 + 4) / 1e6, 1e-9);
+  double elements = 0;
+  for (const placement::OwnedRange& range : placement.owned) elements += static_cast<double>(range.count);
+  EXPECT_NEAR(update_ms(config, placement, hardware), elements * (3 * 4 + 4 * 4 + 4) / 1e6, 1e-9);
 }
 
 /// A bucket after the other, in forward order; the last is there when the update ends.
 TEST(UpdateTime, AGatherWaitsForItsBucketAndTheVoteForAll) {
   config::Config config = small();
-  placement::Placement placement = placement::build(config, 0);
+  placement::Placement placement = placement::build(config, 0, adamw_facts());
   StepPlan plan = build(config, placement, PlanKind::train);
   Hardware hardware;
-  double all = update_ms(config, placement, hardware, 2);
-  std::vector<double> from = updated_from_ms(plan, config, placement, hardware, 2);
+  double all = update_ms(config, placement, hardware);
+  std::vector<double> from = updated_from_ms(plan, config, placement, hardware);
   ASSERT_EQ(from.size(), plan.operations.size());
   double before = 0;
   std::set<int> gathered;
@@ -48,16 +50,16 @@ TEST(UpdateTime, AGatherWaitsForItsBucketAndTheVoteForAll) {
 
 TEST(UpdateTime, OfAStreamedUpdateTheStepSeesWhatTheForwardDoesNotHide) {
   config::Config config = small();
-  placement::Placement placement = placement::build(config, 0);
+  placement::Placement placement = placement::build(config, 0, adamw_facts());
   Hardware hardware;
   hardware.memory.host_gb_per_second = 1;
-  double update = update_ms(config, placement, hardware, 2);
+  double update = update_ms(config, placement, hardware);
   auto added = [&](bool stream, double ms) {  // a forward of ms for each layer
     config.stream_update = stream;
     StepPlan plan = build(config, placement, PlanKind::train);
     std::vector<double> durations;
     for (const Operation& o : plan.operations) durations.push_back(o.kind == OperationKind::forward ? ms : 0);
-    std::vector<double> from = updated_from_ms(plan, config, placement, hardware, 2);
+    std::vector<double> from = updated_from_ms(plan, config, placement, hardware);
     return length_ms(timeline(plan, {durations, from})) - length_ms(timeline(plan, {durations}));
   };
   EXPECT_NEAR(added(false, update), update, 1e-9);

@@ -21,6 +21,7 @@
 #include "common/service/service.h"
 #include "common/shm/keeper_client.h"
 #include "launcher/keeper/segment_server.h"
+#include "tests/support/adamw_facts.h"
 
 namespace ganymede::service {
 
@@ -51,7 +52,7 @@ class FakeNode {
   /// Makes the segments of a rank as the launcher does.
   void make_segments(int rank) {
     shm::KeeperClient client(folder_ + "/" + keeper_socket);
-    for (const shm::Layout& layout : shm::cell_layouts(config_, placement::build(config_, rank), job_.slots)) {
+    for (const shm::Layout& layout : shm::cell_layouts(config_, placement::build(config_, rank, job_.optimizers()))) {
       os::Fd fd = client.create(shm::held_name(rank, layout.name), layout.size, Deadline::after_seconds(10));
       shm::Segment segment = shm::Segment::create(fd.get(), layout, job_.id);
       if (layout.name == "control") control_of(segment).block->decided_step = 17;
@@ -98,7 +99,7 @@ class FakeNode {
 
   std::string folder_;
   config::Config config_;
-  Job job_{99, {"first_moment", "second_moment"}, "plugins/adamw.so", 5, ""};
+  Job job_{99, {{adamw_facts().front(), "plugins/adamw.so", 5}}, ""};
   std::mutex mutex_;  // guards what follows
   std::vector<std::string> registered_;
   std::vector<Beat> beats_;

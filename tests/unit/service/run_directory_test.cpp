@@ -53,12 +53,17 @@ class RunDirectory : public testing::Test {
 };
 
 TEST_F(RunDirectory, TheJobIsReadAsItWasWritten) {
-  write_job({0xfedcba9876543210, {"a", "b"}, "plugins/x.so", ~std::uint64_t{0}, "/data/old", "lo", "d0"});
+  JobPlugin one{{"one", {"a", "b"}, true}, "plugins/x.so", ~std::uint64_t{0}}, two{{"two", {}, false}, "y.so", 7};
+  write_job({0xfedcba9876543210, {one, two}, "/data/old", "lo", "d0"});
   Job job = read_job();
   EXPECT_EQ(job.id, 0xfedcba9876543210);
-  EXPECT_EQ(job.slots, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(job.plugin, "plugins/x.so");
-  EXPECT_EQ(job.plugin_hash, ~std::uint64_t{0});
+  ASSERT_EQ(job.plugins.size(), 2u);
+  EXPECT_EQ(job.optimizers(), (std::vector<placement::OptimizerFacts>{one.facts, two.facts}));
+  EXPECT_EQ(job.plugins[0].file, "plugins/x.so");
+  EXPECT_EQ(job.plugins[0].hash, ~std::uint64_t{0});
+  Job other = job;
+  std::swap(other.plugins[0], other.plugins[1]);
+  EXPECT_NE(job.plugin_hash(), other.plugin_hash());
   EXPECT_EQ(job.load_from, "/data/old");
   EXPECT_EQ(job.dataset, "d0");
 }
@@ -74,7 +79,7 @@ TEST_F(RunDirectory, ADamagedJobIsOneErrorThatNamesFileAndField) {
   EXPECT_THAT(error("[1]"), HasSubstr("not a JSON object"));
   EXPECT_THAT(error("{}"), HasSubstr("\"job\" is missing"));
   EXPECT_THAT(error("{\"job\": -1}"), HasSubstr("\"job\" is not a whole number"));
-  EXPECT_THAT(error("{\"job\": 1, \"slots\": [1]}"), HasSubstr("\"slots\""));
+  EXPECT_THAT(error("{\"job\": 1, \"plugins\": [1]}"), HasSubstr("\"plugins\""));
 }
 
 TEST_F(RunDirectory, ManifestsAreReadOldestFirstWithPartsByRank) {

@@ -27,7 +27,7 @@ TEST_F(Service, RegistersAndBeatsWithWhatItDoes) {
   int code = node_.run(Kind::data, 1, [&](Context& context) {
     EXPECT_EQ(context.rank(), 1);
     EXPECT_EQ(context.job(), 99u);
-    EXPECT_EQ(context.slots().size(), 2u);
+    EXPECT_EQ(context.placement().columns.size(), 2u);
     EXPECT_EQ(context.placement().rank, 1);
     context.at(3, 2, "packing row 5");
     EXPECT_TRUE(

@@ -11,7 +11,7 @@ class CellsTest : public ::testing::Test {
   CellsTest() {
     config_.parallel.ranks = 2;
     job_.id = 7;
-    job_.slots = {"momentum"};
+    job_.plugins = {{{"adamw", {"momentum"}, false}, "", 0}};
   }
   std::optional<Cells> attach() { return Cells::attach(config_, job_, ranks_, keeper_); }
   Deadline soon() { return Deadline::after_seconds(20); }

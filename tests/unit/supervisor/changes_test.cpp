@@ -27,7 +27,7 @@ class ChangesTest : public ::testing::Test {
     config_.optimizer.hyper = {{"adamw.beta1", 0.9}, {"lion.beta1", 0.8}};
     os::write_file_atomically(service::config_file, config::effective(config_));
     job_.id = 7;
-    job_.slots = {"momentum"};
+    job_.plugins = {{{"adamw", {"momentum"}, false}, "", 0}};
     cells_.emplace(Cells::create(config_, job_, {0, 2}, 0, keeper_, [](std::uint64_t, std::uint64_t) {}));
     changes_.emplace(config_, job_, *cells_);
   }

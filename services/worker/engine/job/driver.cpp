@@ -30,7 +30,7 @@ class Driver {
       : context_(context),
         config_(context.config()),
         block_(*context.control().block),
-        optimizer_hash_(service::read_job().plugin_hash),
+        optimizer_hash_(service::read_job().plugin_hash()),
         flops_(model_spec::flops_per_token(config_.model, config_.data.seq_len)) {
     if (context.rank() == 0) reporter_.emplace(context);
   }
@@ -110,13 +110,14 @@ void Driver::attempt(std::uint64_t generation, AttemptEnd& end) {
   Unguard unguard_communicators{end};
   end.guard(&communicators, nullptr);
   context_.at(in_words, 0, "exchange of a generation");
-  std::uint64_t first = exchange(context_, communicators, generation, Deadline::after_seconds(timeout));
+  Beginning begin = exchange(context_, communicators, generation, Deadline::after_seconds(timeout));
   formed_ = true;
   Engine engine(context_, communicators, generation, optimizer_hash_);
   Unguard unguard_engine{end};
   end.guard(&communicators, &engine);
+  if (begin.update_pending) engine.finish_update(begin.step - 1);
   traffic_ = communicators.traffic();
-  steps(engine, communicators, generation, first);
+  steps(engine, communicators, generation, begin.step);
   std::uint64_t last = block_.decided_step.load(std::memory_order_acquire);
   context_.at(in_words, 0, "waiting for the last update everywhere");
   leave_together(

@@ -96,8 +96,8 @@ void report_failed_generation(service::Context& context, std::uint64_t generatio
       Deadline::after_seconds(answer_seconds));
 }
 
-std::uint64_t exchange(service::Context& context, Communicators& communicators, std::uint64_t generation,
-                       Deadline deadline) {
+Beginning exchange(service::Context& context, Communicators& communicators, std::uint64_t generation,
+                   Deadline deadline) {
   ExchangeSlot own = own_slot(context, generation);
   auto slots = gather_all<ExchangeSlot>(communicators.control(), std::span<const ExchangeSlot>(&own, 1), deadline);
   Resolution resolution = step_protocol::resolve(slots);
@@ -118,7 +118,8 @@ std::uint64_t exchange(service::Context& context, Communicators& communicators, 
     adopt(context, slots[source], std::span<const std::int64_t>(all).subspan(source * counts.size(), counts.size()));
   }
   log::info("generation {}: going on with step {}", generation, resolution.step);
-  return resolution.step;
+  auto behind = [&](const ExchangeSlot& slot) { return slot.committed_step + 1 < resolution.step; };
+  return {resolution.step, std::any_of(slots.begin(), slots.end(), behind)};
 }
 
 void leave_together(service::Context& context, Communicators& communicators, std::uint64_t step,

@@ -27,10 +27,16 @@ void report_failed_generation(service::Context& context, std::uint64_t generatio
 /// The operation of a worker between two generations, for `Context::at`: none of a plan's, so it is known by its words.
 constexpr std::uint64_t in_words = ~std::uint64_t{0};
 
-/// The exchange of the generation: afterwards every rank holds the newest decided record. Returns the next step to
-/// compute. Throws CollectiveError, and Error when the ranks' states do not belong together.
-std::uint64_t exchange(service::Context& context, Communicators& communicators, std::uint64_t generation,
-                       Deadline deadline);
+/// Where a generation begins.
+struct Beginning {
+  std::uint64_t step = 0;       // the next to compute
+  bool update_pending = false;  // some rank has not committed the step before it
+};
+
+/// The exchange of the generation: afterwards every rank holds the newest decided record. Throws CollectiveError, and
+/// Error when the ranks' states do not belong together.
+Beginning exchange(service::Context& context, Communicators& communicators, std::uint64_t generation,
+                   Deadline deadline);
 
 /// Returns when every rank has committed `step`; the caller's own cell first. Throws CollectiveError, Error.
 void leave_together(service::Context& context, Communicators& communicators, std::uint64_t step,

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "common/newton_schulz/orthogonalise.h"
+#include "common/placement/matrices.h"
+#include "services/worker/engine/executor/executor.h"
+#include "services/worker/engine/workbench.h"
+#include "services/worker/muon/torch_products.h"
+
+namespace ganymede::worker {
+
+/// update_send, orthogonalise and update_return: the part of an update of whole matrices that lies between the two
+/// phases of the optimizer server (rule 14). Everything is a function of what the first phase has left in the segment
+/// `matrices`, so it may be done again, on all ranks, until all have committed the step. Nothing happens for a step
+/// that is skipped.
+class MatrixOperations {
+ public:
+  MatrixOperations(Workbench& bench, const plan::StepPlan& plan);
+  void install(OperationTable& table);
+
+ private:
+  struct BucketRows;
+
+  void send(const plan::Operation& operation);
+  void orthogonalise(const plan::Operation& operation);
+  void bring_back(const plan::Operation& operation);
+
+  bool skipped() const { return bench_.pass.record.apply == 0; }
+  bool returned_already(int bucket) const;
+  void await_first_phase(int bucket);
+  void publish(int bucket);
+  void orthogonalise_whole(const plan::Operation& operation, const placement::MatrixBatch& batch);
+  void run(const newton_schulz::Batch& batch, const placement::Bucket& bucket, std::span<const int> matrices);
+  std::span<float> buffer(const plan::Operation& operation, plan::BufferKind kind) const;
+  const float* own_rows(const placement::Matrix& matrix) const;
+  float* own_result(const placement::Matrix& matrix);
+
+  Workbench& bench_;
+  const plan::StepPlan& plan_;
+  std::vector<placement::BucketMatrices> matrices_;  // by bucket
+  std::map<int, std::int64_t> own_offset_;           // by parameter: where its rows of this rank lie in the segment
+  newton_schulz::Settings settings_;
+  muon::TorchProducts products_;
+  newton_schulz::Workspace workspace_;
+};
+
+}  // namespace ganymede::worker
