@@ -11,7 +11,7 @@
 #include "services/optimizer/loading.h"
 #include "services/optimizer/plugin.h"
 #include "services/optimizer/update_engine.h"
-#include "tests/support/adamw_facts.h"
+#include "tests/support/builtin_facts.h"
 
 /// How near the update comes to the memory's speed: whole steps of the engine (redo, working copy and all) on a model
 /// of `millions` of parameters that no cache holds, against a copy of the same bytes.
@@ -26,7 +26,7 @@ struct LargeCell {
     config.model.experts = 0;
     config.model.hidden = 1024;
     config.model.vocabulary = millions * 512;  // embedding and head
-    placement = placement::build(config, 0, adamw_facts());
+    placement = placement::build(config, 0, builtin_facts());
     auto elements = static_cast<std::size_t>(placement.shard_elements);
     gradients.assign(elements, 1e-3f);
     master.resize(elements);

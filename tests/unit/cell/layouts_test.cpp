@@ -7,7 +7,7 @@
 #include "common/plan/plan.h"
 #include "common/step_protocol/control_block.h"
 #include "common/wire/bucket_form.h"
-#include "tests/support/adamw_facts.h"
+#include "tests/support/builtin_facts.h"
 #include "tests/unit/shm/memory.h"
 
 namespace ganymede::shm {
@@ -26,8 +26,8 @@ config::Config two_ranks() {
 TEST(Layouts, OfACellHaveDistinctNamesAndAlikeHashesInEveryProcess) {
   config::Config config = two_ranks();
   std::set<std::string> names;
-  auto layouts = cell_layouts(config, placement::build(config, 1, adamw_facts()));
-  auto again = cell_layouts(config, placement::build(config, 1, adamw_facts()));
+  auto layouts = cell_layouts(config, placement::build(config, 1, builtin_facts()));
+  auto again = cell_layouts(config, placement::build(config, 1, builtin_facts()));
   for (std::size_t i = 0; i < layouts.size(); ++i) {
     names.insert(layouts[i].name);
     EXPECT_EQ(layouts[i].hash(), again[i].hash());
@@ -38,7 +38,7 @@ TEST(Layouts, OfACellHaveDistinctNamesAndAlikeHashesInEveryProcess) {
 
 TEST(Layouts, APoolThatNobodyReadsIsNoSegment) {
   auto published = [](const config::Config& config) {
-    auto layouts = cell_layouts(config, placement::build(config, 0, adamw_facts()));
+    auto layouts = cell_layouts(config, placement::build(config, 0, builtin_facts()));
     return std::any_of(layouts.begin(), layouts.end(), [](const Layout& layout) { return layout.name == "exchange"; });
   };
   config::Config config = two_ranks();
@@ -71,7 +71,7 @@ TEST(Layouts, AModelWithoutExpertsStillHasAControlSegment) {
 }
 
 TEST(Layouts, StateHasASlotOfEveryElementAndARedoOfOneChunk) {
-  placement::Placement placement = placement::build(two_ranks(), 1, adamw_facts());
+  placement::Placement placement = placement::build(two_ranks(), 1, builtin_facts());
   Layout layout = state_layout(placement, 4);
   EXPECT_EQ(layout.name, "state.4");
   EXPECT_EQ(layout.entry("slot.1").bytes(), 4u * placement.shard_elements);
@@ -83,9 +83,7 @@ TEST(Layouts, ColumnsOfStateHoldWhatTheOptimizersHaveSlotsFor) {
   config::Config config = two_ranks();
   config.optimizer.name = "muon";
   config.optimizer.groups["rest"].optimizer = "adamw";
-  auto facts = adamw_facts();
-  facts.push_back({"muon", {"momentum"}, true});
-  placement::Placement placement = placement::build(config, 0, facts);
+  placement::Placement placement = placement::build(config, 0, builtin_facts());
   Layout layout = state_layout(placement, 0);
   std::int64_t of_muon = 0;
   for (const auto& range : placement.owned) of_muon += placement.slots_of(range.parameter) == 1 ? range.count : 0;
@@ -153,7 +151,7 @@ TEST(Layouts, BatchesHoldTheRowsOfThisRankAndItsHeldOutRowsOnce) {
 
 TEST(Layouts, SideHoldsAShareOfTheChunksButNeverFewerThanFourImages) {
   config::Config config = two_ranks();
-  placement::Placement placement = placement::build(config, 0, adamw_facts());
+  placement::Placement placement = placement::build(config, 0, builtin_facts());
   Layout layout = side_layout(config, placement);
   EXPECT_EQ(layout.entry("read_marks").bytes(), 8 * placement.chunks.size());
   EXPECT_EQ(layout.entry("images").shape[1], 3);

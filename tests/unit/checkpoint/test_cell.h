@@ -17,7 +17,7 @@
 #include "common/service/settings.h"
 #include "common/step_protocol/snapshot_machine.h"
 #include "services/checkpoint/checkpoint_service.h"
-#include "tests/support/adamw_facts.h"
+#include "tests/support/builtin_facts.h"
 
 namespace ganymede::checkpoint {
 
@@ -62,7 +62,7 @@ struct TestValues {
 class TestCell : public service::Context {
  public:
   TestCell(config::Config config, int rank)
-      : config_(std::move(config)), placement_(placement::build(config_, rank, adamw_facts())) {
+      : config_(std::move(config)), placement_(placement::build(config_, rank, builtin_facts())) {
     for (const shm::Layout& layout : shm::cell_layouts(config_, placement_)) {
       os::Fd fd(::memfd_create(layout.name.c_str(), MFD_CLOEXEC));
       if (::ftruncate(fd.get(), static_cast<off_t>(layout.size)) != 0) fail("no memory for {}", layout.name);

@@ -34,10 +34,10 @@ struct TwoRanks {
     made.parallel.ranks = 2;
     return made;
   }
-  /// The exchange on both ranks; the next step of rank 0.
-  std::uint64_t exchange_both() {
+  /// The exchange on both ranks, and where both begin.
+  Beginning exchange_both() {
     std::array<std::exception_ptr, 2> faults;
-    std::array<std::uint64_t, 2> next{};
+    std::array<Beginning, 2> next{};
     std::vector<std::thread> threads;
     for (int rank = 0; rank < 2; ++rank) {
       threads.emplace_back([&, rank] {
@@ -50,7 +50,8 @@ struct TwoRanks {
     }
     for (std::thread& thread : threads) thread.join();
     if (faults[0]) std::rethrow_exception(faults[0]);
-    EXPECT_EQ(next[0], next[1]);
+    EXPECT_EQ(next[0].step, next[1].step);
+    EXPECT_EQ(next[0].update_pending, next[1].update_pending);
     return next[0];
   }
   TestWorld world;
@@ -60,12 +61,20 @@ struct TwoRanks {
 
 TEST(Membership, EqualRanksGoOnWithTheNextStep) {
   TwoRanks ranks(3);
-  EXPECT_EQ(ranks.exchange_both(), 4u);
+  Beginning begin = ranks.exchange_both();
+  EXPECT_EQ(begin.step, 4u);
+  EXPECT_FALSE(begin.update_pending);
+}
+
+TEST(Membership, ARankThatHasNotCommittedTheLastStepNeedsTheOthersForIt) {
+  TwoRanks ranks(3);
+  --ranks.world.cell(1).control().block->chunks_done;
+  EXPECT_TRUE(ranks.exchange_both().update_pending);
 }
 
 TEST(Membership, AFreshStartBeginsWithStepOne) {
   TwoRanks ranks(0);
-  EXPECT_EQ(ranks.exchange_both(), 1u);
+  EXPECT_EQ(ranks.exchange_both().step, 1u);
 }
 
 TEST(Membership, ARankThatMissedTheDecisionAdoptsRecordAndCounts) {
@@ -75,7 +84,7 @@ TEST(Membership, ARankThatMissedTheDecisionAdoptsRecordAndCounts) {
   behind.block->chunks_done = 2 * ranks.world.cell(1).placement().chunks.size();
   behind.block->record_of(3) = {};
   std::fill(behind.expert_counts.begin(), behind.expert_counts.end(), 0);
-  EXPECT_EQ(ranks.exchange_both(), 4u);
+  EXPECT_EQ(ranks.exchange_both().step, 4u);
   const auto& known = ranks.world.cell(0).control();
   EXPECT_EQ(behind.block->decided_step, 3u);
   EXPECT_EQ(behind.block->record_of(3).checksum, known.block->record_of(3).checksum);

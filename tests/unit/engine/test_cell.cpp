@@ -15,7 +15,7 @@
 #include "common/service/settings.h"
 #include "common/wire/bf16.h"
 #include "common/wire/bucket_form.h"
-#include "tests/support/adamw_facts.h"
+#include "tests/support/builtin_facts.h"
 
 namespace ganymede::worker {
 
@@ -46,7 +46,7 @@ config::Config tiny_config() {
 }
 
 TestCell::TestCell(const config::Config& config, int rank)
-    : config_(config), placement_(placement::build(config, rank, adamw_facts())) {
+    : config_(config), placement_(placement::build(config, rank, builtin_facts())) {
   for (const shm::Layout& layout : shm::cell_layouts(config_, placement_)) {
     os::Fd fd(::memfd_create(layout.name.c_str(), MFD_CLOEXEC));
     GANYMEDE_CHECK(fd && ::ftruncate(fd.get(), static_cast<off_t>(layout.size)) == 0, "no memory for {}", layout.name);

@@ -1,7 +1,8 @@
 #include "tests/unit/optimizer/cell.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
+#include <map>
 #include <set>
 
 #include "common/base/hash.h"
@@ -10,11 +11,43 @@
 
 namespace ganymede::optimizer {
 
-constexpr std::size_t adamw_slots = 2;
+const Plugin& plugin(const std::string& name) {
+  static std::map<std::string, Plugin> loaded;
+  if (!loaded.contains(name)) loaded[name] = load_plugin(GANYMEDE_BINARY_DIR "/plugins/" + name + ".so");
+  return loaded[name];
+}
 
-const Plugin& adamw() {
-  static const Plugin plugin = load_plugin(GANYMEDE_BINARY_DIR "/plugins/adamw.so");
-  return plugin;
+Tables tables_of(const config::Config& config) {
+  Tables tables;
+  for (const std::string& name : config::optimizers_of(config.optimizer)) tables.push_back(plugin(name).table);
+  return tables;
+}
+
+namespace {
+
+std::vector<placement::OptimizerFacts> facts_of(const config::Config& config) {
+  std::vector<placement::OptimizerFacts> facts;
+  for (const std::string& name : config::optimizers_of(config.optimizer)) facts.push_back(plugin(name).facts(name));
+  return facts;
+}
+
+/// Defaults of the hyper-parameters of a configuration's plugins, in the order of a record.
+std::vector<double> default_hyper(const config::Config& config) {
+  std::map<std::string, double> all;
+  for (const std::string& name : config::optimizers_of(config.optimizer))
+    all.merge(hyper_parameters(*plugin(name).table, name, config.optimizer));
+  std::vector<double> values;
+  for (const auto& entry : all) values.push_back(entry.second);
+  return values;
+}
+
+}  // namespace
+
+config::Config Cell::muon_config(config::ParameterWire wire) {
+  config::Config config = small_config(wire);
+  config.optimizer.name = "muon";
+  config.optimizer.groups[config::rest_group].optimizer = "adamw";
+  return config;
 }
 
 config::Config Cell::small_config(config::ParameterWire wire) {
@@ -32,22 +65,30 @@ config::Config Cell::small_config(config::ParameterWire wire) {
 
 Cell::Cell(const config::Config& settings, int side_slots, int rank)
     : config(settings),
-      placement(placement::build(settings, rank, {adamw().facts("adamw")})),
+      placement(placement::build(settings, rank, facts_of(settings))),
       control_(std::make_unique<step_protocol::ControlBlock>()),
       ready_(placement.buckets.size()),
       marks_(placement.chunks.size()),
-      flags_(placement.chunks.size()) {
+      flags_(placement.chunks.size()),
+      sent_words_(placement.buckets.size()),
+      returned_words_(placement.buckets.size()) {
   auto elements = static_cast<std::size_t>(placement.shard_elements);
   gradients_.resize(elements);
   master_.resize(elements);
-  state_.assign(adamw_slots, std::vector<float>(elements));
-  redo_.resize((1 + adamw_slots) * placement::chunk_elements);
-  images_.resize(side_slots * (1 + adamw_slots) * placement::chunk_elements);
+  for (std::int64_t column : placement.columns) state_.emplace_back(static_cast<std::size_t>(column));
+  redo_.resize((1 + state_.size()) * placement::chunk_elements);
+  images_.resize(static_cast<std::size_t>(side_slots) * redo_.size());
+  sent_.resize(static_cast<std::size_t>(placement.matrix_elements));
+  returned_.resize(sent_.size());
   wire::WorkingForm form = wire::working_form(settings, placement);
   working_.resize(static_cast<std::size_t>(form.bytes));
   counts_.resize(settings.model.experts);
   memory = {control_.get(), ready_, counts_, gradients_, master_, {}, redo_, working_, form, marks_, flags_, images_};
   for (auto& slot : state_) memory.state.emplace_back(slot);
+  memory.matrices_sent = sent_words_;
+  memory.matrices_returned = returned_words_;
+  memory.sent = sent_;
+  memory.returned = returned_;
   fill_initial(placement, settings.run.seed, memory);
   publish_all(placement, 0, memory);
 }
@@ -69,10 +110,11 @@ void Cell::decide(const Decision& decision) {
   record.step = step;
   record.clip_factor = 0.5;
   record.lr = 1e-2;
-  record.group_count = 1;
-  record.groups[0] = {record.lr, 0.1};
-  record.hyper_count = decision.hyper.size();
-  std::ranges::copy(decision.hyper, record.hyper);
+  record.group_count = placement.update.groups.size();
+  for (std::size_t i = 0; i < record.group_count; i++) record.groups[i] = {record.lr / static_cast<double>(i + 1), 0.1};
+  std::vector<double> hyper = decision.hyper.empty() ? default_hyper(config) : decision.hyper;
+  record.hyper_count = hyper.size();
+  std::ranges::copy(hyper, record.hyper);
   record.weight_decay = 0.1;
   record.apply = decision.apply ? 1 : 0;
   record.snapshot_after = decision.snapshot_after ? 1 : 0;
@@ -89,6 +131,28 @@ void Cell::finish(UpdateEngine& engine) {
   while (engine.advance().action.kind != step_protocol::UpdateActionKind::await_decision) continue;
 }
 
+void Cell::return_matrices() {
+  std::uint64_t step = control_->decided_step.load();
+  for (const placement::OwnedRange& range : placement.owned) {
+    auto bucket = static_cast<std::size_t>(range.bucket);
+    bool due = sent_words_[bucket].load() == step && returned_words_[bucket].load() != step;
+    if (!due || !placement.update.optimizer_of(range.parameter).matrices) continue;
+    for (std::int64_t i = range.matrix_offset; i < range.matrix_offset + range.count; i++)
+      returned_[static_cast<std::size_t>(i)] = std::sin(3 * sent_[static_cast<std::size_t>(i)]);
+  }
+  for (std::size_t i = 0; i < sent_words_.size(); i++) {
+    if (sent_words_[i].load() == step) returned_words_[i].store(step);
+  }
+}
+
+void Cell::finish_with_matrices(UpdateEngine& engine) {
+  while (true) {
+    Advance done = engine.advance();
+    if (done.action.kind == step_protocol::UpdateActionKind::await_decision) return;
+    if (!done.carried_out) return_matrices();
+  }
+}
+
 void Cell::finish_with_deaths(const std::function<void(const step_protocol::UpdateAction&)>& torn) {
   std::set<std::pair<std::uint64_t, step_protocol::UpdateActionKind>> deaths;
   while (true) {
@@ -96,6 +160,10 @@ void Cell::finish_with_deaths(const std::function<void(const step_protocol::Upda
     Advance done;
     do {
       done = server.advance();
+      if (done.action.kind == step_protocol::UpdateActionKind::compute && !done.carried_out) {
+        return_matrices();
+        done = server.advance();
+      }
       if (done.action.kind == step_protocol::UpdateActionKind::await_decision) return;
     } while (!deaths.emplace(done.action.chunk, done.action.kind).second);
     torn(done.action);

@@ -12,8 +12,11 @@
 
 namespace ganymede::optimizer {
 
-/// AdamW as it is built, loaded once.
-const Plugin& adamw();
+/// A built-in plugin as it is built, loaded once.
+const Plugin& plugin(const std::string& name);
+inline const Plugin& adamw() { return plugin("adamw"); }
+/// Those of a configuration.
+Tables tables_of(const config::Config& config);
 
 /// All values that a step changes, for comparison bit by bit.
 struct Values {
@@ -27,21 +30,27 @@ struct Values {
 class Cell {
  public:
   static config::Config small_config(config::ParameterWire wire = config::ParameterWire::fp32);
+  /// The same with Muon for the matrices of its layers.
+  static config::Config muon_config(config::ParameterWire wire = config::ParameterWire::fp32);
 
   explicit Cell(const config::Config& config, int side_slots = 6, int rank = 0);
 
-  UpdateEngine engine(int threads = 1) { return UpdateEngine(placement, {adamw().table}, memory, options(threads)); }
+  UpdateEngine engine(int threads = 1) { return UpdateEngine(placement, tables_of(config), memory, options(threads)); }
   EngineOptions options(int threads = 1) const;
 
   struct Decision {
     bool apply = true, snapshot_after = false, stop_after = false;
-    std::vector<double> hyper = {0.9, 0.95, 1e-8};  // of AdamW: beta1, beta2, eps
+    std::vector<double> hyper{};  // none: the defaults of the plugins
   };
   /// Writes gradients, counts and record of the next step, then decides it.
   void decide(const Decision& decision);
   void decide() { decide(Decision{}); }
   /// Carries out actions until the engine waits for a decision.
   static void finish(UpdateEngine& engine);
+  /// The same, as the worker of this cell when it waits for matrices.
+  void finish_with_matrices(UpdateEngine& engine);
+  /// What the worker does, where the first phases are complete: a function of what is sent, instead of Newton–Schulz.
+  void return_matrices();
 
   /// Applies what is decided with servers that die: each after the first time that it carried out an action of one
   /// kind on one chunk, so that over all of them every boundary was a death once. `torn` is called with each death.
@@ -57,9 +66,9 @@ class Cell {
 
  private:
   std::unique_ptr<step_protocol::ControlBlock> control_;
-  std::vector<step_protocol::Word> ready_, marks_, flags_;
+  std::vector<step_protocol::Word> ready_, marks_, flags_, sent_words_, returned_words_;
   std::vector<std::int64_t> counts_;
-  std::vector<float> gradients_, master_, redo_, images_;
+  std::vector<float> gradients_, master_, redo_, images_, sent_, returned_;
   std::vector<std::vector<float>> state_;
   std::vector<std::byte> working_;
 };

@@ -81,7 +81,7 @@ TEST(Snapshot, ServerThatMissedTheOrderArmsItBeforeTheNextCopy) {
 }
 
 std::unique_ptr<UpdateEngine> successor(Cell& cell) {
-  return std::make_unique<UpdateEngine>(cell.placement, Tables{adamw().table}, cell.memory, cell.options());
+  return std::make_unique<UpdateEngine>(cell.placement, tables_of(cell.config), cell.memory, cell.options());
 }
 
 /// Reader and writer interleaved by keyed chance; the writer dies with a chance of 1 in `life`
@@ -146,7 +146,7 @@ TEST(Snapshot, IsCancelledWhenTheReaderFreesNothing) {
   Cell cell(Cell::small_config(), 2);
   EngineOptions options = cell.options();
   options.side_wait_seconds = 0.02;
-  UpdateEngine engine(cell.placement, {adamw().table}, cell.memory, options);
+  UpdateEngine engine(cell.placement, tables_of(cell.config), cell.memory, options);
   cell.decide({.snapshot_after = true});
   Cell::finish(engine);
   cell.decide();
@@ -180,7 +180,7 @@ TEST(Snapshot, IsCancelledWhenOneBucketWaitsForLong) {
   Cell cell(config, 2);
   EngineOptions options = cell.options();
   options.side_wait_seconds = 0.1;
-  UpdateEngine engine(cell.placement, {adamw().table}, cell.memory, options);
+  UpdateEngine engine(cell.placement, tables_of(cell.config), cell.memory, options);
   cell.decide({.snapshot_after = true});
   Cell::finish(engine);
   cell.decide();
@@ -203,7 +203,7 @@ TEST(Snapshot, FinishingServerLeavesTheChunkAsItWas) {
   EngineOptions options = cell.options();
   bool finishing = false;
   options.finishing = [&] { return finishing; };
-  UpdateEngine engine(cell.placement, {adamw().table}, cell.memory, options);
+  UpdateEngine engine(cell.placement, tables_of(cell.config), cell.memory, options);
   cell.decide({.snapshot_after = true});
   Cell::finish(engine);
   cell.decide();

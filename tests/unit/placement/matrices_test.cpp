@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "tests/support/adamw_facts.h"
+#include "tests/support/builtin_facts.h"
 
 namespace ganymede::placement {
 namespace {
@@ -25,13 +25,7 @@ config::Config muon_config(int ranks, int expert_group = 1, int replicas = 1) {
   return config;
 }
 
-std::vector<OptimizerFacts> facts() {
-  std::vector<OptimizerFacts> all = adamw_facts();
-  all.push_back({"muon", {"momentum"}, true});
-  return all;
-}
-
-Placement placed(const config::Config& config, int rank) { return build(config, rank, facts()); }
+Placement placed(const config::Config& config, int rank) { return build(config, rank, builtin_facts()); }
 
 class MatrixWorlds : public testing::TestWithParam<config::Parallel> {
  protected:

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/error.h"
-#include "tests/support/adamw_facts.h"
+#include "tests/support/builtin_facts.h"
 
 namespace ganymede::placement {
 namespace {
@@ -13,11 +13,7 @@ using testing::HasSubstr;
 
 class Groups : public testing::Test {
  protected:
-  Groups() {
-    settings_.name = "muon";
-    facts_.push_back({"muon", {"momentum"}, true});
-    facts_.push_back({"sgd", {"momentum"}, false});
-  }
+  Groups() { settings_.name = "muon"; }
 
   UpdateGroups groups() const { return update_groups(settings_, parameters_, facts_); }
   std::string refusal() const {
@@ -39,7 +35,7 @@ class Groups : public testing::Test {
 
   config::Optimizer settings_;
   std::vector<model_spec::ParameterSpec> parameters_ = model_spec::parameters(config::Model{});
-  std::vector<OptimizerFacts> facts_ = adamw_facts();
+  std::vector<OptimizerFacts> facts_ = builtin_facts();
 };
 
 TEST_F(Groups, AnOptimizerOfMatricesGetsThoseOfLayersAndTheRestGoesToAdamW) {

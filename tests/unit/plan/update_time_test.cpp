@@ -6,7 +6,7 @@
 
 #include "common/plan/simulated/executor.h"
 #include "common/plan/timeline.h"
-#include "tests/support/adamw_facts.h"
+#include "tests/support/builtin_facts.h"
 #include "tests/unit/plan/plans.h"
 
 /// The optimizer's update beside the step.
@@ -15,7 +15,7 @@ namespace {
 
 TEST(UpdateTime, AnUpdateReadsAndWritesMasterAndStateOnce) {
   config::Config config = small();
-  placement::Placement placement = placement::build(config, 0, adamw_facts());
+  placement::Placement placement = placement::build(config, 0, builtin_facts());
   Hardware hardware;
   hardware.memory.host_gb_per_second = 1;
   double elements = 0;
@@ -26,7 +26,7 @@ TEST(UpdateTime, AnUpdateReadsAndWritesMasterAndStateOnce) {
 /// A bucket after the other, in forward order; the last is there when the update ends.
 TEST(UpdateTime, AGatherWaitsForItsBucketAndTheVoteForAll) {
   config::Config config = small();
-  placement::Placement placement = placement::build(config, 0, adamw_facts());
+  placement::Placement placement = placement::build(config, 0, builtin_facts());
   StepPlan plan = build(config, placement, PlanKind::train);
   Hardware hardware;
   double all = update_ms(config, placement, hardware);
@@ -50,7 +50,7 @@ TEST(UpdateTime, AGatherWaitsForItsBucketAndTheVoteForAll) {
 
 TEST(UpdateTime, OfAStreamedUpdateTheStepSeesWhatTheForwardDoesNotHide) {
   config::Config config = small();
-  placement::Placement placement = placement::build(config, 0, adamw_facts());
+  placement::Placement placement = placement::build(config, 0, builtin_facts());
   Hardware hardware;
   hardware.memory.host_gb_per_second = 1;
   double update = update_ms(config, placement, hardware);

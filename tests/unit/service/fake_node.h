@@ -21,7 +21,7 @@
 #include "common/service/service.h"
 #include "common/shm/keeper_client.h"
 #include "launcher/keeper/segment_server.h"
-#include "tests/support/adamw_facts.h"
+#include "tests/support/builtin_facts.h"
 
 namespace ganymede::service {
 
@@ -99,7 +99,7 @@ class FakeNode {
 
   std::string folder_;
   config::Config config_;
-  Job job_{99, {{adamw_facts().front(), "plugins/adamw.so", 5}}, ""};
+  Job job_{99, {{builtin_facts().front(), "plugins/adamw.so", 5}}, ""};
   std::mutex mutex_;  // guards what follows
   std::vector<std::string> registered_;
   std::vector<Beat> beats_;

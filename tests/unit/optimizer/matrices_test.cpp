@@ -1,0 +1,145 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tests/unit/optimizer/cell.h"
+
+/// An optimizer of whole matrices: two phases a step, with the worker between them.
+namespace ganymede::optimizer {
+namespace {
+
+using placement::Phase;
+using step_protocol::UpdateActionKind;
+
+std::vector<Values> undisturbed(const config::Config& config, int steps) {
+  Cell cell(config);
+  UpdateEngine engine = cell.engine();
+  std::vector<Values> after;
+  for (int i = 0; i < steps; i++) {
+    cell.decide();
+    cell.finish_with_matrices(engine);
+    after.push_back(cell.values());
+  }
+  return after;
+}
+
+/// Index of the first chunk of this phase that is not a gap.
+std::uint64_t first_of(const Cell& cell, Phase phase) {
+  auto found =
+      std::find_if(cell.placement.chunks.begin(), cell.placement.chunks.end(),
+                   [&](const placement::Chunk& chunk) { return chunk.parameter >= 0 && chunk.phase == phase; });
+  return static_cast<std::uint64_t>(found - cell.placement.chunks.begin());
+}
+
+TEST(Matrices, BothPhasesAreWhatTheirFormulasSay) {
+  Cell cell(Cell::muon_config());
+  Values before = cell.values();
+  UpdateEngine engine = cell.engine();
+  cell.decide();
+  cell.finish_with_matrices(engine);
+  const double scale = 0.5, decay = 1 - 1e-2 * 0.1;
+  for (const placement::OwnedRange& range : cell.placement.owned) {
+    const auto& parameter = cell.placement.parameters[range.parameter];
+    if (!parameter.hidden_matrix()) continue;
+    auto rows = static_cast<double>(parameter.rows()), columns = static_cast<double>(parameter.row_elements());
+    double step = 1e-2 * std::sqrt(std::max(1.0, rows / columns));
+    for (std::int64_t i = 0; i < range.count; i += 7) {
+      double gradient = scale * cell.memory.gradients[range.shard_offset + i];
+      double momentum = 0.05 * gradient, sent = gradient + 0.95 * (momentum - gradient);
+      EXPECT_NEAR(cell.memory.state[0][range.state_offset[0] + i], momentum, 1e-7);
+      EXPECT_NEAR(cell.memory.sent[range.matrix_offset + i], sent, 1e-7);
+      double expected = before.master[range.shard_offset + i] * decay - step * std::sin(3 * sent);
+      EXPECT_NEAR(cell.memory.master[range.shard_offset + i], expected, 1e-7) << parameter.name;
+    }
+  }
+}
+
+TEST(Matrices, TheSecondPhaseWaitsForTheWorkerAndForNothingElse) {
+  Cell cell(Cell::muon_config());
+  UpdateEngine engine = cell.engine();
+  cell.decide();
+  Advance done;
+  do {
+    done = engine.advance();
+  } while (done.carried_out);
+  EXPECT_EQ(done.action.kind, UpdateActionKind::compute);
+  EXPECT_EQ(done.action.chunk, first_of(cell, Phase::master));
+  for (const placement::Chunk& chunk : cell.placement.chunks) {
+    if (chunk.phase == Phase::state) {
+      EXPECT_EQ(cell.memory.matrices_sent[chunk.bucket].load(), 1u);
+    }
+  }
+  EXPECT_FALSE(engine.advance().carried_out);
+  cell.return_matrices();
+  EXPECT_TRUE(engine.advance().carried_out);
+}
+
+TEST(Matrices, ServersThatDieAtEveryBoundaryReachTheSameBits) {
+  for (config::ParameterWire wire : {config::ParameterWire::fp32, config::ParameterWire::fp8}) {
+    auto expected = undisturbed(Cell::muon_config(wire), 3);
+    Cell cell(Cell::muon_config(wire));
+    for (std::size_t step = 0; step < 3; step++) {
+      cell.decide();
+      std::uint64_t deaths = 0;
+      cell.finish_with_deaths([&](const step_protocol::UpdateAction&) { deaths++; });
+      EXPECT_GE(deaths, 4 * cell.chunks());
+      EXPECT_TRUE(cell.values() == expected[step]) << "step " << step + 1;
+      for (const auto& word : cell.memory.working_copy_ready) EXPECT_EQ(word.load(), step + 1);
+    }
+  }
+}
+
+/// What a kill in the middle of a copy of either phase leaves, and a worker that comes back and does its part again.
+TEST(Matrices, ServersThatDieInsideACopyReachTheSameBits) {
+  auto expected = undisturbed(Cell::muon_config(), 2);
+  Cell cell(Cell::muon_config());
+  int at = 0;
+  for (std::size_t step = 0; step < 2; step++) {
+    cell.decide();
+    cell.finish_with_deaths([&](const step_protocol::UpdateAction& action) {
+      const placement::Chunk& chunk = cell.placement.chunks[action.chunk];
+      if (action.kind == UpdateActionKind::clear_seal) {
+        std::fill_n(cell.memory.redo.data(), chunk.count, std::numeric_limits<float>::quiet_NaN());
+      }
+      if (action.kind != UpdateActionKind::store_seal || chunk.parameter < 0 || chunk.phase == Phase::whole) return;
+      auto part = chunk.count * (at++ % 5) / 4;
+      float* to = chunk.phase == Phase::state ? cell.memory.state[0].data() + cell.placement.state_offset(chunk, 0)
+                                              : cell.memory.master.data() + chunk.shard_offset;
+      std::fill_n(to, part, std::numeric_limits<float>::quiet_NaN());
+    });
+    EXPECT_TRUE(cell.values() == expected[step]);
+  }
+}
+
+TEST(Matrices, ASkippedStepNeedsNoWorkerAndChangesNothing) {
+  Cell cell(Cell::muon_config());
+  UpdateEngine engine = cell.engine();
+  cell.decide();
+  cell.finish_with_matrices(engine);
+  Values before = cell.values();
+  cell.decide({.apply = false});
+  Cell::finish(engine);
+  EXPECT_TRUE(cell.values() == before);
+  EXPECT_EQ(cell.committed(), 2u);
+}
+
+TEST(Matrices, GroupsHaveRatesOfTheirOwn) {
+  Cell cell(Cell::muon_config());
+  UpdateEngine engine = cell.engine();
+  Values before = cell.values();
+  cell.decide();
+  cell.finish_with_matrices(engine);
+  // The first step of AdamW is its rate, whatever the gradient: that of the second group, half the first one's.
+  for (const placement::OwnedRange& range : cell.placement.owned) {
+    const auto& parameter = cell.placement.parameters[range.parameter];
+    if (parameter.hidden_matrix() || parameter.update == model_spec::UpdateKind::selection_bias) continue;
+    double decay = parameter.update == model_spec::UpdateKind::decayed ? 1 - 5e-3 * 0.1 : 1;
+    std::int64_t i = range.shard_offset;
+    EXPECT_NEAR(std::abs(cell.memory.master[i] - before.master[i] * decay), 5e-3, 1e-6) << parameter.name;
+  }
+}
+
+}  // namespace
+}  // namespace ganymede::optimizer
