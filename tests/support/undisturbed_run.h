@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/training_run.h"
@@ -12,7 +13,8 @@ namespace ganymede::test {
 /// A run of two ranks that nobody disturbs, and what other runs with its settings are held against.
 class UndisturbedRun {
  public:
-  UndisturbedRun(int steps, int checkpoint_every) : settings_(settings(steps, checkpoint_every)) {}
+  UndisturbedRun(int steps, int checkpoint_every) : UndisturbedRun(settings(steps, checkpoint_every)) {}
+  explicit UndisturbedRun(std::vector<std::string> settings) : settings_(std::move(settings)) {}
 
   /// One thread a rank: two ranks share the two cores of a small machine.
   static std::vector<std::string> settings(int steps, int checkpoint_every) {
