@@ -12,15 +12,6 @@ HWY_BEFORE_NAMESPACE();
 namespace ganymede::wire::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-template <class D>
-HWY_INLINE auto as(D, hn::Vec<D> value, float*) {
-  return value;
-}
-template <class D>
-HWY_INLINE auto as(D d, hn::Vec<D> value, std::uint16_t*) {
-  return to_bf16(d, value);
-}
-
 void encode(const float* from, std::uint16_t* to, std::size_t count) {
   for_lanes(count, [&](auto d, std::size_t at) HWY_ATTR {
     const hn::Rebind<std::uint16_t, decltype(d)> half;
@@ -37,27 +28,42 @@ void add(const std::uint16_t* from, float* sum, std::size_t count) {
                        HWY_ATTR { hn::StoreU(hn::Add(hn::LoadU(d, sum + at), from_bf16(d, from + at)), d, sum + at); });
 }
 
+/// Elements before the first boundary of a vector from `to` on, `count` at most.
 template <class T>
-HWY_INLINE void one_by_one(const float* from, T* to, std::size_t count) {
-  const hn::CappedTag<float, 1> single;
-  const hn::Rebind<T, decltype(single)> wire;
-  for (std::size_t i = 0; i < count; i++) hn::StoreU(as(single, hn::LoadU(single, from + i), to), wire, to + i);
+HWY_INLINE std::size_t elements_before_a_vector(const T* to, std::size_t count) {
+  const std::size_t vector = hn::Lanes(hn::ScalableTag<T>()) * sizeof(T);
+  const std::size_t lead = (vector - reinterpret_cast<std::uintptr_t>(to) % vector) % vector / sizeof(T);
+  return lead < count ? lead : count;
 }
 
+/// Stores past the caches are of whole vectors. `to` on a vector's boundary; what fills no vector is stored as usual.
 template <class T>
-HWY_INLINE void stream(const float* from, T* to, std::size_t count) {
-  const hn::ScalableTag<float> whole;
-  const hn::Rebind<T, decltype(whole)> wire;
-  const std::size_t lanes = hn::Lanes(whole), line = lanes * sizeof(T);
-  const std::size_t lead = (line - reinterpret_cast<std::uintptr_t>(to) % line) % line / sizeof(T);
-  std::size_t at = lead < count ? lead : count;
-  one_by_one(from, to, at);
-  for (; at + lanes <= count; at += lanes) hn::Stream(as(whole, hn::LoadU(whole, from + at), to), wire, to + at);
-  one_by_one(from + at, to + at, count - at);
+HWY_INLINE void stream(const T* from, T* to, std::size_t count) {
+  const hn::ScalableTag<T> whole;
+  const std::size_t lanes = hn::Lanes(whole);
+  std::size_t at = 0;
+  for (; at + lanes <= count; at += lanes) hn::Stream(hn::LoadU(whole, from + at), whole, to + at);
+  for (; at < count; at++) to[at] = from[at];
 }
 
-void stream_as_fp32(const float* from, float* to, std::size_t count) { stream(from, to, count); }
-void stream_as_bf16(const float* from, std::uint16_t* to, std::size_t count) { stream(from, to, count); }
+void stream_as_fp32(const float* from, float* to, std::size_t count) {
+  const std::size_t lead = elements_before_a_vector(to, count);
+  for (std::size_t i = 0; i < lead; i++) to[i] = from[i];
+  stream(from + lead, to + lead, count - lead);
+}
+
+/// By blocks that stay in the first cache: a vector of fp32 gives half a vector of bf16.
+void stream_as_bf16(const float* from, std::uint16_t* to, std::size_t count) {
+  constexpr std::size_t block = 1024;  // a multiple of every unit's lanes
+  HWY_ALIGN std::uint16_t rounded[block];
+  const std::size_t lead = elements_before_a_vector(to, count);
+  encode(from, to, lead);
+  for (std::size_t at = lead; at < count; at += block) {
+    const std::size_t number = count - at < block ? count - at : block;
+    encode(from + at, rounded, number);
+    stream(rounded, to + at, number);
+  }
+}
 
 }  // namespace ganymede::wire::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
