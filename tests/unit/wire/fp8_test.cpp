@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <hwy/targets.h>
-
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "common/base/random.h"
+#include "tests/support/only_vector_unit.h"
 
 namespace ganymede::wire {
 namespace {
@@ -210,16 +209,6 @@ TEST(Fp8, BlocksInAnyPortionsGiveTheSameBytes) {
   }
 }
 
-/// Restricts Highway to one vector unit for the life of the object.
-struct OnlyTarget {
-  explicit OnlyTarget(std::int64_t target) { choose(target); }
-  ~OnlyTarget() { choose(0); }
-  static void choose(std::int64_t target) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-};
-
 TEST(Fp8, EveryVectorUnitGivesTheSameBits) {
   std::vector<float> values = draw(7 * 333, 21, 40);
   Bytes bytes = encoded(values, 333);
@@ -227,7 +216,7 @@ TEST(Fp8, EveryVectorUnitGivesTheSameBits) {
   std::vector<std::uint16_t> half(values.size()), half_again(values.size());
   decode_fp8(bytes.data(), 7, 333, half.data());
   for (std::int64_t targets = hwy::SupportedTargets(); targets != 0; targets &= targets - 1) {
-    OnlyTarget only(targets & -targets);
+    OnlyVectorUnit only(targets & -targets);
     ASSERT_EQ(encoded(values, 333), bytes) << hwy::TargetName(targets & -targets);
     ASSERT_EQ(decoded(bytes, 333), back);
     decode_fp8(bytes.data(), 7, 333, half_again.data());
