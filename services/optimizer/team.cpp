@@ -1,5 +1,7 @@
 #include "services/optimizer/team.h"
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 
 #include "common/base/threads.h"
@@ -7,16 +9,24 @@
 namespace ganymede::optimizer {
 namespace {
 
-constexpr int spins = 2000;       // some ten microseconds: longer than the time between the chunks of a step
+constexpr int spins =
+    2000;  // some tens of microseconds where a pause takes time: longer than the time between the chunks of a step
 constexpr int fewest_pieces = 8;  // of a chunk that threads share: some 2,000 elements
 
 }  // namespace
 
 Team::Team(int threads)
     : pieces_(threads > 1 ? std::max(threads, fewest_pieces) : 1),
-      next_(pieces_),
-      members_(start_threads(
-          std::max(threads - 1, 0), [this](int) { member(); }, [this] { end(); })) {}
+      shares_(static_cast<std::size_t>(std::max(threads, 1))) {
+  int count = std::max(threads, 1);
+  for (int i = 0; i < count; i++) {
+    shares_[i].begin = pieces_ * i / count;
+    shares_[i].end = pieces_ * (i + 1) / count;
+    shares_[i].next = shares_[i].end;
+  }
+  members_ = start_threads(
+      count - 1, [this](int i) { member(i + 1); }, [this] { end(); });
+}
 
 Team::~Team() {
   end();
@@ -32,34 +42,44 @@ void Team::end() {
 void Team::run(const std::function<void(int)>& work) {
   work_ = &work;  // nobody reads it: no piece of the round before is left
   done_.store(0, std::memory_order_relaxed);
-  next_.store(0, std::memory_order_release);
+  for (Share& share : shares_) share.next.store(share.begin, std::memory_order_release);
   if (!members_.empty()) {
     round_.fetch_add(1);
     round_.notify_all();
   }
-  take_pieces();
+  take_pieces(0);
   for (int i = 0; done_.load(std::memory_order_acquire) != pieces_; i++) {
-    if (i >= spins) std::this_thread::yield();
+    if (i < spins) {
+      hwy::Pause();
+    } else {
+      std::this_thread::yield();
+    }
   }
 }
 
 /// Also right when a member comes late, in a round after the one that it was woken for.
-void Team::take_pieces() {
-  for (int piece = next_.fetch_add(1, std::memory_order_acquire); piece < pieces_;
-       piece = next_.fetch_add(1, std::memory_order_acquire)) {
-    (*work_)(piece);
-    done_.fetch_add(1, std::memory_order_release);
+void Team::take_pieces(int thread) {
+  int done = 0;
+  for (std::size_t i = 0; i < shares_.size(); i++) {
+    Share& share = shares_[(static_cast<std::size_t>(thread) + i) % shares_.size()];
+    while (share.next.load(std::memory_order_relaxed) < share.end) {  // a look leaves the line with who counts on it
+      int piece = share.next.fetch_add(1, std::memory_order_acquire);
+      if (piece >= share.end) break;
+      (*work_)(piece);
+      done++;
+    }
   }
+  if (done > 0) done_.fetch_add(done, std::memory_order_release);
 }
 
-void Team::member() {
+void Team::member(int thread) {
   std::uint32_t seen = 0;
   while (true) {
-    for (int i = 0; i < spins && round_.load(std::memory_order_acquire) == seen; i++) continue;
+    for (int i = 0; i < spins && round_.load(std::memory_order_acquire) == seen; i++) hwy::Pause();
     round_.wait(seen);
     seen = round_.load(std::memory_order_acquire);
     if (ending_.load()) return;
-    take_pieces();
+    take_pieces(thread);
   }
 }
 

@@ -51,6 +51,23 @@ TEST(Team, WakesAfterSleep) {
   EXPECT_THAT(rounds, testing::Each(3));
 }
 
+TEST(Team, AThreadBeginsWithTheSamePieceInEveryRound) {
+  Team team(2);
+  for (int round = 0; round < 100; round++) {
+    std::atomic<int> begun{0}, of_caller{-1}, of_member{-1};
+    std::thread::id caller = std::this_thread::get_id();
+    team.run([&](int piece) {
+      std::atomic<int>& first = std::this_thread::get_id() == caller ? of_caller : of_member;
+      if (first.load() >= 0) return;
+      first = piece;
+      begun++;
+      while (begun.load() < 2) std::this_thread::yield();  // so none takes what is the other's
+    });
+    EXPECT_EQ(of_caller.load(), 0);
+    EXPECT_EQ(of_member.load(), team.pieces() / 2);
+  }
+}
+
 TEST(Team, AThreadThatIsHeldUpHoldsUpOnePiece) {
   Team team(2);
   std::atomic<int> done{0};
