@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "common/base/error.h"
+#include "common/base/printable.h"
 #include "common/config/fields.h"
 #include "common/service/run_directory.h"
 #include "launcher/supervisor/dataset_packing.h"
@@ -47,16 +48,9 @@ std::string recipe_file(const std::string& named) {
 }
 
 void check_run_folder(const std::string& run) {
-  std::string shown;
-  bool controls = false;
-  for (char c : run) {
-    auto byte = static_cast<unsigned char>(c);
-    bool control = byte < 0x20 || byte == 0x7f;
-    controls = controls || control;
-    shown += c == '\n' ? "\\n" : c == '\t' ? "\\t" : control ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
-  }
-  if (controls)
-    fail_usage("Run directory '{}' (--run) has control characters in its path: give it a name without them.", shown);
+  if (!has_controls(run)) return;
+  fail_usage("Run directory '{}' (--run) has control characters in its path: give it a name without them.",
+             printable(run));
 }
 
 void check_dataset_named(const config::Config& config, const std::string& recipe) {
