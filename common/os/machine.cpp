@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "common/base/error.h"
+#include "common/os/kernel_numbers.h"
 #include "common/os/memory_limit.h"
 
 namespace ganymede::os {
@@ -34,24 +35,8 @@ std::uint64_t soft_limit(__rlimit_resource which) {
   return ::getrlimit(which, &limit) == 0 ? limit.rlim_cur : 0;
 }
 
-/// "0-3,8" as numbers.
-std::vector<int> parse_list(const std::string& text) {
-  std::vector<int> numbers;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, ',');) {
-    int first = 0, last = 0;
-    int found = std::sscanf(part.c_str(), "%d-%d", &first, &last);
-    if (found < 1) continue;
-    for (int i = first; i <= (found == 2 ? last : first); ++i) numbers.push_back(i);
-  }
-  return numbers;
-}
-
 std::vector<int> nodes_with_cpus() {
-  std::ifstream file("/sys/devices/system/node/has_cpu");
-  std::string line;
-  std::getline(file, line);
-  auto nodes = parse_list(line);
+  auto nodes = kernel_list("/sys/devices/system/node/has_cpu");
   return nodes.empty() ? std::vector<int>{0} : nodes;
 }
 
@@ -83,6 +68,7 @@ Machine inspect_machine() {
   auto memory = memory_within_limits();
   m.memory_total = memory.total;
   m.memory_available = memory.available;
+  m.memory_limit_file = memory.limit_file;
   m.page_size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   m.numa_nodes = nodes_with_cpus();
   m.open_files_limit = soft_limit(RLIMIT_NOFILE);

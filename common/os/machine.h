@@ -10,7 +10,8 @@ namespace ganymede::os {
 /// lowered to the cgroup's limit), page size, NUMA nodes that have CPUs.
 struct Machine {
   int cores = 1;
-  std::uint64_t memory_total = 0, memory_available = 0;
+  std::uint64_t memory_total = 0, memory_available = 0;  // a total of 0: not known
+  std::string memory_limit_file;                         // see Memory
   std::uint64_t page_size = 4096;
   std::vector<int> numa_nodes;
   std::uint64_t open_files_limit = 0, locked_memory_limit = 0;

@@ -42,6 +42,7 @@ Finding plugins() {
 }
 
 Finding memory(const os::Machine& machine) {
+  if (machine.memory_total == 0) return {"memory", true, "not known here"};
   std::string text = fmt::format("{} free of {}", bytes(machine.memory_available), bytes(machine.memory_total));
   bool enough = machine.memory_available >= least_memory;
   return {"memory", enough,

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <vector>
 
 #include "common/base/error.h"
@@ -61,7 +62,8 @@ int keep(const Arguments& arguments) {
   os::Fd lock = take_lock(arguments.run);
   log::start("keeper", fmt::format("{}/keeper.log", service::log_folder), true);
   clear_stop_order();
-  SegmentStore store(os::inspect_machine().memory_total);
+  std::uint64_t memory = os::inspect_machine().memory_total;
+  SegmentStore store(memory > 0 ? memory : std::numeric_limits<std::uint64_t>::max());
   SegmentServer server(service::keeper_socket, store);
   return LauncherWatch(arguments.launcher, server).run();
 }

@@ -75,12 +75,12 @@ std::vector<Part> least_parts(const config::Config& config, const service::Job& 
 }
 
 /// What no memory holds is refused before anything is laid out: the layout alone would fill the memory, or take hours.
-/// `share`: of the world that is on this node.
+/// `share`: of the world that is on this node; `memory`: of the machine, 0: not known.
 void require_room_for_least(const config::Config& config, const service::Job& job, double share, std::uint64_t memory) {
   auto parts = least_parts(config, job);
   double sum = 0;
   for (Part& part : parts) sum += part.bytes *= share;
-  if (sum <= static_cast<double>(memory)) return;
+  if (memory == 0 || sum <= static_cast<double>(memory)) return;
   const Part& most = *std::max_element(parts.begin(), parts.end(), [](auto& a, auto& b) { return a.bytes < b.bytes; });
   fail("{} of host memory are needed at least, {} of it for {}, but this machine has {}: use {}.", human_bytes(sum),
        human_bytes(most.bytes), most.what, human_bytes(static_cast<double>(memory)), most.way_out);
@@ -108,11 +108,13 @@ HostBudget estimate_memory(const config::Config& config, const service::Job& job
   budget.rows.push_back({"optimizer process", optimizer_base});
   budget.rows.push_back({"data process", data_base});
   budget.rows.push_back({"checkpoint process", checkpoint_base});
+  budget.known = machine.memory_total > 0;
   budget.available = machine.memory_available;
+  budget.limit_file = machine.memory_limit_file;
   if (double limit = config.launch.host_memory_limit_gib; limit > 0) {
     auto bytes = static_cast<std::uint64_t>(limit * (1u << 30));
-    budget.limited = bytes < budget.available;
-    budget.available = std::min(budget.available, bytes);
+    budget.limited = !budget.known || bytes < budget.available;
+    if (budget.limited) budget.available = bytes;
   }
   return budget;
 }

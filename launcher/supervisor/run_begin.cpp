@@ -32,6 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double prepare_seconds = 60;
+constexpr std::size_t holders_told = 4;
 
 std::uint64_t random_id() {
   std::uint64_t id = 0;
@@ -114,10 +115,12 @@ DatasetFacts ready_dataset(Launching& launching, const config::Config& config) {
 /// Model, memory and where the run begins, for a person; refuses what does not fit.
 void show_and_check(ReadyRun& ready, coordinator::RankRange ranks, const std::string& changed, Terminal& terminal) {
   terminal.line(model_spec::describe(ready.config.model));
-  ready.budget = estimate_memory(ready.config, ready.job, ranks, os::inspect_machine());
+  os::Machine machine = os::inspect_machine();
+  ready.budget = estimate_memory(ready.config, ready.job, ranks, machine);
+  place_on_nodes(ready.budget, nodes_of_cells(ready.config, ranks.count, machine), os::memory_of_nodes());
   terminal.line(tight(ready.budget) ? table(ready.budget) : summary(ready.budget));
   for (const std::string& line : table_lines(ready.budget)) log::info("{}", line);
-  require_fit(ready.budget);
+  require_fit(ready.budget, [] { return os::largest_memory_holders(holders_told); });
   if (ready.load_step > 0) terminal.line(fmt::format("going on from the checkpoint of step {}", ready.load_step));
   if (!changed.empty()) terminal.line("changed since then: " + changed);
 }

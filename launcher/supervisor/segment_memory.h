@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/config/config.h"
+#include "common/os/machine.h"
 #include "common/shm/segment.h"
 
 namespace ganymede::launcher {
@@ -17,6 +18,10 @@ struct NewCell {
   int local_rank = 0;  // on this node
   std::vector<shm::Segment> segments;
 };
+
+/// The NUMA nodes that the segments of each of this node's `cells` are bound to, by local rank: those of its cores.
+/// Empty lists on a machine with one node, and without topology.bind_memory.
+std::vector<std::vector<int>> nodes_of_cells(const config::Config& config, int cells, const os::Machine& machine);
 
 /// Gives all segments their memory now, each cell's on the NUMA nodes of its cores and touched from these, and checks
 /// that it lies there (on a machine with one node, or without topology.bind_memory: only touched). `progress` is called

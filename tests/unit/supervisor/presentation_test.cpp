@@ -27,6 +27,8 @@ HostBudget two_cells() {
   return budget;
 }
 
+std::vector<os::MemoryHolder> nobody() { return {}; }
+
 TEST(HostBudget, TableIsAlignedAndSumsUp) {
   std::string text = table(two_cells());
   EXPECT_EQ(text,
@@ -52,9 +54,9 @@ TEST(HostBudget, IsOneLineUnlessItIsTight) {
 TEST(HostBudget, WhatFitsExactlyIsTaken) {
   HostBudget budget = two_cells();
   budget.available = budget.needed();
-  EXPECT_NO_THROW(require_fit(budget));
+  EXPECT_NO_THROW(require_fit(budget, nobody));
   budget.available -= 1;
-  EXPECT_THROW(require_fit(budget), Error);
+  EXPECT_THROW(require_fit(budget, nobody), Error);
 }
 
 TEST(HostBudget, RefusalNamesNumbersTheLargestPartsAndTheWayOut) {
@@ -62,7 +64,7 @@ TEST(HostBudget, RefusalNamesNumbersTheLargestPartsAndTheWayOut) {
   budget.available = 1u << 30;
   budget.limited = true;
   try {
-    require_fit(budget);
+    require_fit(budget, nobody);
     FAIL() << "it was taken";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::failed);
