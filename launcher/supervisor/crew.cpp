@@ -22,8 +22,8 @@ double own_bytes(int pid) {
 
 Crew::Crew(boost::asio::io_context& io, const config::Config& config, coordinator::RankRange ranks,
            const os::Machine& machine, const std::string& programs, const std::string& run, Terminal& terminal,
-           const ServiceProcess::Ended& ended)
-    : config_(config), terminal_(terminal), watched_(now_seconds()) {
+           const ServiceProcess::Ended& ended, const std::string& root)
+    : config_(config), terminal_(terminal), memory_(root), watched_(now_seconds()) {
   for (int rank = ranks.first; rank < ranks.first + ranks.count; ++rank) {
     for (service::Kind kind : all_kinds) {
       ServiceId id{kind, rank};

@@ -65,6 +65,17 @@ void Crew::watch(double now) {
     if (!process->alive() || !process->killed_because.empty()) continue;
     if (std::string fault = fault_of(*process, now, limits); !fault.empty()) process->signal(SIGKILL, fault);
   }
+  if (auto warning = memory_.look(now, [this] { return names_by_process(); })) {
+    log::warn("{}", *warning);
+    terminal_.line(*warning);
+  }
+}
+
+std::map<int, std::string> Crew::names_by_process() const {
+  std::map<int, std::string> names;
+  for (const auto& process : services_)
+    if (process->alive()) names[process->pid()] = process->id().text();
+  return names;
 }
 
 std::optional<Outcome> Crew::replace(ServiceProcess& process, const os::Ending& ending) {
