@@ -166,6 +166,7 @@ void StepLog::write(const fbs::StepReport& report, const StepSurroundings& aroun
       .set("waits", named(*report.waits()))
       .set("imbalance", report.imbalance())
       .set("exposed_communication_ms", report.exposed_communication_ms())
+      .set("update_exposed_ms", report.update_exposed_ms())
       .set("memory", memory)
       .set("bytes_moved", named(*report.bytes_moved()))
       .set("traffic", traffic(*report.traffic()))

@@ -12,6 +12,7 @@
 #include "services/worker/engine/current_operations.h"
 #include "services/worker/engine/exchange_operations.h"
 #include "services/worker/engine/matrix_operations.h"
+#include "services/worker/engine/exposed_update.h"
 #include "services/worker/engine/pool.h"
 #include "services/worker/engine/process_settings.h"
 #include "services/worker/engine/protocol_operations.h"
@@ -177,6 +178,7 @@ StepResult Engine::train(std::uint64_t step) {
   result.tokens = static_cast<std::uint64_t>(state.config.data.rows_per_step) * state.config.data.seq_len;
   result.lanes = report.lanes;
   result.exposed_communication_ms = plan::sum_ms(plan::exposed_communication(state.train.plan, report.spans));
+  result.update_exposed_ms = plan::sum_ms(exposed_update(state.train.plan, report.spans));
   result.waits_ms = state.surroundings.take_waits();
   result.imbalance = imbalance(state.spec, state.bench.pass.expert_counts);
   result.exchange_rows = state.bench.pass.exchange_rows;

@@ -16,6 +16,7 @@ struct StepResult {
   std::array<LaneUse, plan::lane_count> lanes{};
   std::array<double, wait_kinds> waits_ms{};
   double exposed_communication_ms = 0;   // something was transferred and nothing was computed
+  double update_exposed_ms = 0;          // only the update of the step before was waited for
   double imbalance = 0;                  // max over layers of (most tokens of an expert / mean); 0 without experts
   std::int64_t exchange_rows = 0;        // most rows that a dispatch brought to this rank, its own among them
   std::int64_t exchange_rows_limit = 0;  // that there is room for; 0: nothing travels

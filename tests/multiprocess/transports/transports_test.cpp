@@ -134,6 +134,8 @@ TEST_P(Counters, HaveTheBytesOfTheClosedForm) {
   EXPECT_EQ(counted.size(), expected.size());
   EXPECT_EQ(last["memory"]["device_measured_peak"], last["memory"]["device_predicted_peak"]);
   EXPECT_GE(last["exposed_communication_ms"].get<double>(), 0);
+  EXPECT_GE(last["update_exposed_ms"].get<double>(), 0);
+  EXPECT_LE(last["update_exposed_ms"].get<double>(), last["step_ms"].get<double>());
   if (GetParam().expert_group == 1) return;
   EXPECT_EQ(last["exchange_rows_limit"], config.data.seq_len * config.parallel.expert_group);
   EXPECT_LE(last["exchange_rows_max"], last["exchange_rows_limit"]);

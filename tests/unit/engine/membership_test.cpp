@@ -254,6 +254,7 @@ TEST(StepReport, CarriesTheRecordAndWhatWasMeasured) {
   news.result.record.apply = 0;
   news.result.waits_ms = {1, 2, 3};
   news.result.exposed_communication_ms = 4;
+  news.result.update_exposed_ms = 5;
   news.traffic = {{"gather", {"dense", "bf16"}, 4000, 96}};
   msg::Message message = msg::Message::build(1, 1, [&](auto& builder) { return step_report(builder, news); });
   const auto* report = message.as<fbs::StepReport>();
@@ -265,6 +266,7 @@ TEST(StepReport, CarriesTheRecordAndWhatWasMeasured) {
   EXPECT_EQ(report->lanes()->size(), static_cast<std::size_t>(plan::lane_count));
   EXPECT_EQ(report->waits()->Get(1)->busy_ms(), 2.0);
   EXPECT_EQ(report->exposed_communication_ms(), 4.0);
+  EXPECT_EQ(report->update_exposed_ms(), 5.0);
   EXPECT_EQ(report->bytes_moved()->Get(0)->value(), 4096.0);
   ASSERT_EQ(report->traffic()->size(), 1u);
   EXPECT_EQ(report->traffic()->Get(0)->wire()->str(), "bf16");

@@ -54,6 +54,7 @@ TestCell::TestCell(const config::Config& config, int rank)
   }
   control_ = service::control_of(segment("control"));
   step_protocol::prepare(*control_.block, service::setting_of(config_));
+  for (auto& first : first_) first = step_protocol::never;
   for (auto& word : segment("batches").span<step_protocol::Word>("words")) word = step_protocol::never;
   for (const placement::OwnedRange& range : placement_.owned) {
     for (std::int64_t i = 0; i < range.count; ++i) {
@@ -67,12 +68,15 @@ TestCell::TestCell(const config::Config& config, int rank)
 std::unique_ptr<msg::Client> TestCell::launcher_client() { fail("a test cell has no launcher"); }
 
 void TestCell::at(std::uint64_t operation, std::uint64_t, const char*) {
+  std::uint64_t none = step_protocol::never;
+  first_.at(operation).compare_exchange_strong(none, control_.block->chunks_done.load());
   control_.services[0].operation = operation;
   ++control_.services[0].progress;
 }
 
 bool TestCell::wait(const step_protocol::Word& word, const std::function<bool(std::uint64_t)>& ready,
                     const std::function<bool()>& give_up, Deadline deadline, const char* what) {
+  if (!ready(word.load())) ++waits_;
   while (true) {
     std::uint64_t seen = word.load();
     if (ready(seen)) return true;
@@ -144,6 +148,21 @@ void TestCell::publish_working_copy(std::uint64_t step) {
     }
   }
   for (auto& word : control_.working_copy_ready) os::store_and_wake(word, step);
+}
+
+void TestCell::unpublish(std::uint64_t step) {
+  control_.block->chunks_done = (step - 1) * placement_.chunks.size();
+  for (auto& word : control_.working_copy_ready) word = step - 1;
+  for (auto& first : first_) first = step_protocol::never;
+  waits_ = 0;
+}
+
+void TestCell::publish_chunk(std::uint64_t step) {
+  std::uint64_t chunk = control_.block->chunks_done - (step - 1) * placement_.chunks.size();
+  os::store_and_wake(control_.block->chunks_done, control_.block->chunks_done + 1);
+  int bucket = placement_.chunks[chunk].bucket;
+  bool last = chunk + 1 == placement_.chunks.size() || placement_.chunks[chunk + 1].bucket != bucket;
+  if (last) os::store_and_wake(control_.working_copy_ready[bucket], step);
 }
 
 void TestCell::update(std::uint64_t step) {

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "common/plan/plan.h"
 #include "common/service/service.h"
 
 namespace ganymede::worker {
@@ -36,6 +39,15 @@ class TestCell : public service::Context {
   std::span<float> master() { return segment("master").span<float>("values"); }
   std::span<float> gradients() { return segment("gradients").span<float>("values"); }
   void publish_working_copy(std::uint64_t step);
+  /// Takes back the counts of the update of `step`, as if none of its chunks were done; what it wrote stays.
+  void unpublish(std::uint64_t step);
+  /// Counts the next chunk of the update of `step`, and publishes its bucket with the last one of it.
+  void publish_chunk(std::uint64_t step);
+  /// How often, since `unpublish`, the worker had to wait for a word.
+  int waits() const { return waits_; }
+  /// `chunks_done` when the worker first said, since `unpublish`, that it is in an operation of this kind; `never`: it
+  /// has not.
+  std::uint64_t chunks_done_at_first(plan::OperationKind kind) const { return first_[static_cast<std::size_t>(kind)]; }
 
  private:
   void fill_row(const std::string& prefix, std::size_t place, std::uint64_t row);
@@ -44,6 +56,8 @@ class TestCell : public service::Context {
   placement::Placement placement_;
   std::map<std::string, std::unique_ptr<shm::Segment>> segments_;
   service::Control control_;
+  std::array<std::atomic<std::uint64_t>, plan::operation_kinds> first_;  // chunks done, by kind
+  std::atomic<int> waits_ = 0;
 };
 
 /// A configuration that trains in milliseconds: 3 layers (1 dense), 4 experts, 12 rows of 24 tokens.

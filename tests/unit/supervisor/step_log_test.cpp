@@ -45,6 +45,7 @@ msg::Message message(const Report& report) {
     body.add_skipped(report.skipped);
     body.add_imbalance(1.5);
     body.add_exposed_communication_ms(12.5);
+    body.add_update_exposed_ms(1.25);
     body.add_lanes(lanes);
     body.add_waits(waits);
     body.add_bytes_moved(bytes);
@@ -85,6 +86,7 @@ TEST_F(StepLogTest, WritesEveryKeyThatScriptsReadFor) {
   EXPECT_EQ(line["lanes"]["compute"], 7.5);
   EXPECT_EQ(line["waits"]["data"], 0.5);
   EXPECT_EQ(line["exposed_communication_ms"], 12.5);
+  EXPECT_EQ(line["update_exposed_ms"], 1.25);
   EXPECT_EQ(line["bytes_moved"]["all_gather"], 1e6);
   nlohmann::json traffic = {{"bucket", "experts"}, {"operation", "gather"}, {"wire", "fp8"}};
   traffic["bytes_inside_node"] = 1000;

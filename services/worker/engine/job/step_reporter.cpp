@@ -101,6 +101,7 @@ msg::Message::BodyOffset step_report(flatbuffers::FlatBufferBuilder& builder, co
   report.add_stop(record.stop_after != 0);
   report.add_imbalance(result.imbalance);
   report.add_exposed_communication_ms(result.exposed_communication_ms);
+  report.add_update_exposed_ms(result.update_exposed_ms);
   report.add_lanes(lanes);
   report.add_waits(waits);
   report.add_bytes_moved(moved);
