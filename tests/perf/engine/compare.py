@@ -11,6 +11,7 @@ import pathlib
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 
 
@@ -53,4 +54,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)

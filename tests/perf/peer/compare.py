@@ -12,6 +12,7 @@ import pathlib
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 
 here = pathlib.Path(__file__).resolve().parent
@@ -63,4 +64,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)

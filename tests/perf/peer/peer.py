@@ -8,6 +8,7 @@ The shape of configs/recipes/small.toml: 8 layers, hidden 512, 32 experts top-4 
 import argparse
 import json
 import statistics
+import sys
 import tempfile
 import time
 
@@ -100,4 +101,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)
