@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/cell/exchange_layout.h"
+#include "common/cell/handover.h"
 #include "common/model_spec/model_spec.h"
 #include "common/plan/plan.h"
 #include "common/plan/pool.h"
@@ -74,9 +75,13 @@ Layout state_layout(const placement::Placement& placement, int epoch) {
   return lay_out(fmt::format("state.{}", epoch), std::move(entries));
 }
 
-Layout matrices_layout(const placement::Placement& placement) {
-  return lay_out("matrices", {entry("sent", ElementType::f32, {placement.matrix_elements}),
-                              entry("returned", ElementType::f32, {placement.matrix_elements})});
+Layout matrices_layout(const config::Config& config, const placement::Placement& placement) {
+  std::int64_t handed = handover_elements(config, placement);
+  return lay_out("matrices",
+                 {entry("sent", ElementType::f32, {placement.matrix_elements}),
+                  entry("returned", ElementType::f32, {placement.matrix_elements}),
+                  entry("handover", ElementType::u64, {sizeof(HandoverWords) / 8}),
+                  entry("handover_in", ElementType::f32, {handed}), entry("handover_out", ElementType::f32, {handed})});
 }
 
 Layout arena_layout(const config::Config& config, const placement::Placement& placement) {
@@ -112,7 +117,9 @@ std::vector<Layout> cell_layouts(const config::Config& config, const placement::
                                  working_layout(config, placement), state_layout(placement, 0),
                                  gradients_layout(placement),       arena_layout(config, placement),
                                  batches_layout(config, placement), side_layout(config, placement)};
-  if (placement.matrix_elements > 0) layouts.push_back(matrices_layout(placement));
+  if (placement.matrix_elements > 0 || handover_elements(config, placement) > 0) {
+    layouts.push_back(matrices_layout(config, placement));
+  }
   if (plan::pool_is_published(config)) layouts.push_back(exchange_layout(plan::pool_bytes(config, placement)));
   return layouts;
 }

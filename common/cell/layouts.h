@@ -30,8 +30,9 @@ Layout working_layout(const config::Config& config, const placement::Placement& 
 /// what is orthogonalised in place of the master).
 Layout state_layout(const placement::Placement& placement, int epoch);
 /// "matrices": `sent` and `returned` (f32 [matrix_elements]): this rank's rows of what is orthogonalised, and of what
-/// came of it. Only where an optimizer of matrices updates something.
-Layout matrices_layout(const placement::Placement& placement);
+/// came of it; and what is handed over to the optimizer server, see handover.h: `handover` (u64 [6]), `handover_in` and
+/// `handover_out` (f32 [handover_elements]). Only where this rank has to do with matrices that are updated whole.
+Layout matrices_layout(const config::Config& config, const placement::Placement& placement);
 /// "arena": entry `values` (u8): a slot of plan::hidden_bytes for the saved input of every offloaded layer and row of a
 /// micro-batch; the plan says what lies where.
 Layout arena_layout(const config::Config& config, const placement::Placement& placement);

@@ -77,6 +77,8 @@ os::Command service_command(const ServiceId& id, const config::Config& config, c
   for (const std::string& argument : {std::string("--run"), run, std::string("--rank"), std::to_string(id.rank)})
     command.arguments.push_back(argument);
   if (id.kind == service::Kind::worker) command.environment = worker_environment(config, machine);
+  // Else OpenBLAS starts a thread a core when it is loaded; tasks come from the optimizer server's own threads.
+  if (id.kind == service::Kind::optimizer) command.environment.emplace_back("OPENBLAS_NUM_THREADS", "1");
   return command;
 }
 

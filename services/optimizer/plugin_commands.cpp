@@ -100,6 +100,9 @@ void check_groups(const config::Config& config, const std::vector<PreparedPlugin
       newton_schulz::parse_schedule("newton_schulz.coefficients", config.newton_schulz.coefficients);
   auto element =
       config.newton_schulz.dtype == config::Dtype::bf16 ? newton_schulz::Element::bf16 : newton_schulz::Element::fp32;
+  if (element == newton_schulz::Element::bf16 && config.newton_schulz.where == config::OrthogonaliseWhere::optimizer) {
+    fail_usage("newton_schulz.where = \"optimizer\" computes in fp32: set newton_schulz.dtype to \"fp32\".");
+  }
   newton_schulz::form_of(static_cast<newton_schulz::Form>(config.newton_schulz.form), element, 2, 2, schedule);
 }
 

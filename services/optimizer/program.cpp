@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
+#include <exception>
+#include <thread>
 
 #include "common/base/command_line.h"
 #include "common/base/error.h"
@@ -58,9 +61,38 @@ int command(int argc, char** argv) {
 
 }  // namespace
 
-int program(int argc, char** argv) {
+namespace {
+
+/// Serves until the service has to finish or one of the two threads ends with an error.
+void serve_beside(service::Context& context, const Beside& beside) {
+  std::atomic<bool> ended{false};
+  std::exception_ptr fault;
+  std::thread other([&] {
+    try {
+      beside(context, [&ended] { return ended.load(); });
+    } catch (...) {
+      fault = std::current_exception();
+      ended = true;
+    }
+  });
+  std::exception_ptr own;
+  try {
+    serve(context, [&ended] { return ended.load(); });
+  } catch (...) {
+    own = std::current_exception();
+  }
+  ended = true;
+  other.join();
+  if (own) std::rethrow_exception(own);
+  if (fault) std::rethrow_exception(fault);
+}
+
+}  // namespace
+
+int program(int argc, char** argv, const Beside& beside) {
   bool service = argc > 1 && (std::string(argv[1]) == "--run" || std::string(argv[1]) == "--rank");
-  return service ? service::run(service::Kind::optimizer, argc, argv, serve)
+  auto body = [&](service::Context& context) { serve_beside(context, beside); };
+  return service ? service::run(service::Kind::optimizer, argc, argv, body)
                  : run_command("ganymede-optimizer: ", [&] { return command(argc, argv); });
 }
 

@@ -87,7 +87,7 @@ CellMemory attach(service::Context& context) {
   return memory;
 }
 
-void serve(service::Context& context) {
+void serve(service::Context& context, const std::function<bool()>& ended) {
   service::Job job = service::read_job();
   Tables tables = load_job_plugins(job);
   CellMemory memory = attach(context);
@@ -101,7 +101,7 @@ void serve(service::Context& context) {
   UpdateEngine engine(context.placement(), tables, memory, options);
   const Word& decided_step = memory.control->decided_step;
   int bucket = -1;
-  while (!context.finishing()) {
+  while (!context.finishing() && !ended()) {
     std::uint64_t seen = decided_step.load(std::memory_order_acquire);
     Advance done = engine.advance();
     if (done.action.kind == UpdateActionKind::await_decision) {

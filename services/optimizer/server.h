@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "common/service/service.h"
 #include "services/optimizer/cell_memory.h"
 
@@ -12,7 +14,9 @@ CellMemory attach(service::Context& context);
 /// workers that wait for the update, and the launcher that sees no progress, would take it for a fault.
 double side_wait_seconds(const config::Config& config);
 
-/// The body of the service: loads plugin and state, then applies decided steps until it has to finish. Throws Error.
-void serve(service::Context& context);
+/// The body of the service: loads plugin and state, then applies decided steps until it has to finish or `ended` says
+/// so. Throws Error.
+void serve(
+    service::Context& context, const std::function<bool()>& ended = [] { return false; });
 
 }  // namespace ganymede::optimizer

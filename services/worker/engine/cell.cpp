@@ -59,6 +59,8 @@ Cell map_cell(service::Context& context) {
     cell.sent = context.segment("matrices").span<const float>("sent");
     cell.returned = context.segment("matrices").span<float>("returned");
   }
+  if (shm::handover_elements(config, context.placement()) > 0)
+    cell.handover = shm::handover_of(context.segment("matrices"));
   cell.arena = context.segment("arena").span<std::byte>("values");
   cell.train = map_batches(batches, "", placement::rows_of(config, context.rank()).count, config.data.seq_len);
   cell.validation = map_batches(batches, "validation_", shm::validation_rows(config), config.data.seq_len);

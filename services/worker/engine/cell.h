@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "common/cell/handover.h"
 #include "common/service/service.h"
 #include "common/wire/bucket_form.h"
 #include "services/worker/model/tensors.h"
@@ -34,6 +35,7 @@ struct Cell {
   std::span<float> gradients;      // [shard_elements]
   std::span<const float> sent;     // [matrix_elements] of what is to be orthogonalised
   std::span<float> returned;       // [matrix_elements] of what came of it
+  shm::Handover handover;          // to the optimizer server, where it orthogonalises
   std::span<std::byte> arena;
   Batches train;
   Batches validation;  // one slot

@@ -157,9 +157,29 @@ void MatrixOperations::send(const Operation& operation) {
   }
 }
 
+/// newton_schulz.where = optimizer. Returns as newton_schulz::orthogonalise.
+std::optional<std::int64_t> MatrixOperations::hand_over(const newton_schulz::Batch& batch) {
+  const shm::Handover& handover = bench_.cell.handover;
+  std::int64_t elements = batch.count * batch.rows * batch.cols;
+  copy(batch.in, elements, handover.in.data());
+  handover.words->rows.store(static_cast<std::uint64_t>(batch.rows), std::memory_order_release);
+  handover.words->columns.store(static_cast<std::uint64_t>(batch.cols), std::memory_order_release);
+  handover.words->count.store(static_cast<std::uint64_t>(batch.count), std::memory_order_release);
+  std::uint64_t number = handover.words->request.load(std::memory_order_acquire) + 1;
+  os::store_and_wake(handover.words->request, number);
+  bench_.surroundings.wait(
+      WaitKind::update, handover.words->answer, [number](std::uint64_t value) { return value == number; },
+      "matrices that the optimizer server orthogonalises");
+  copy(handover.out.data(), elements, batch.out);
+  std::uint64_t overflowed = handover.words->overflowed.load(std::memory_order_acquire);
+  if (overflowed == 0) return {};
+  return static_cast<std::int64_t>(overflowed) - 1;
+}
+
 void MatrixOperations::run(const newton_schulz::Batch& batch, const placement::Bucket& bucket,
                            std::span<const int> matrices) {
-  auto bad = newton_schulz::orthogonalise(products_, batch, settings_, workspace_);
+  bool here = bench_.config.newton_schulz.where == config::OrthogonaliseWhere::worker;
+  auto bad = here ? newton_schulz::orthogonalise(products_, batch, settings_, workspace_) : hand_over(batch);
   if (!bad) return;
   auto b = static_cast<std::size_t>(&bucket - bench_.placement.buckets.data());
   int parameter = matrices_[b].matrices[static_cast<std::size_t>(matrices[static_cast<std::size_t>(*bad)])].parameter;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "common/newton_schulz/orthogonalise.h"
@@ -33,6 +34,7 @@ class MatrixOperations {
   void publish(int bucket);
   void orthogonalise_whole(const plan::Operation& operation, const placement::MatrixBatch& batch);
   void run(const newton_schulz::Batch& batch, const placement::Bucket& bucket, std::span<const int> matrices);
+  std::optional<std::int64_t> hand_over(const newton_schulz::Batch& batch);
   std::span<float> buffer(const plan::Operation& operation, plan::BufferKind kind) const;
   const float* own_rows(const placement::Matrix& matrix) const;
   float* own_result(const placement::Matrix& matrix);

@@ -64,6 +64,26 @@ TEST(Matrices, KillsAtAnyMomentChangeNoBit) {
   expect_as_undisturbed(run);
 }
 
+/// newton_schulz.where = optimizer: the same update through CBLAS, within the rounding of fp32, whoever is killed.
+TEST(Matrices, TheOptimizerServerOrthogonalisesAsWell) {
+  auto by_server = settings(60);
+  by_server.emplace_back("newton_schulz.where=optimizer");
+  TrainingRun run(by_server);
+  run.start();
+  run.wait_for_step(8);
+  ::kill(run.pid_of("optimizer", 1), SIGKILL);
+  run.wait_for_step(20);
+  ::kill(run.pid_of("worker", 0), SIGKILL);
+  EXPECT_EQ(run.wait(), 0) << run.output();
+  UndisturbedRun(by_server).expect_same(run);
+  TrainingRun by_worker(settings(60));
+  ASSERT_EQ(by_worker.train(), 0) << by_worker.output();
+  auto expected = by_worker.losses(), found = run.losses();
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i)
+    ASSERT_LE(std::abs(found[i] - expected[i]), 1e-3 * expected[i]) << "step " << i + 1;
+}
+
 /// The state of both optimizers goes through a checkpoint into a world with other shards.
 TEST(Matrices, ACheckpointGoesOnInAnotherWorld) {
   TrainingRun whole(settings(40)), half(settings(20));

@@ -91,7 +91,7 @@ TEST(Layouts, ColumnsOfStateHoldWhatTheOptimizersHaveSlotsFor) {
   EXPECT_EQ(layout.entry("slot.0").bytes(), 4u * placement.shard_elements);
   auto second = static_cast<std::int64_t>(layout.entry("slot.1").bytes() / 4);
   EXPECT_LT(second - (placement.shard_elements - of_muon), 16 * static_cast<std::int64_t>(placement.owned.size()));
-  EXPECT_GE(static_cast<std::int64_t>(matrices_layout(placement).entry("sent").bytes() / 4), of_muon);
+  EXPECT_GE(static_cast<std::int64_t>(matrices_layout(config, placement).entry("sent").bytes() / 4), of_muon);
   auto layouts = cell_layouts(config, placement);
   EXPECT_TRUE(std::any_of(layouts.begin(), layouts.end(), [](const Layout& one) { return one.name == "matrices"; }));
 }
