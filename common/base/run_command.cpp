@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "common/base/error.h"
+#include "common/base/printable.h"
 #include "common/base/standard_error.h"
 
 namespace ganymede {
@@ -79,7 +80,7 @@ int run_command(std::string_view prefix, const std::function<int()>& body) {
     end.text = fmt::format("The output cannot be written: {}.",
                            end.output_error != 0 ? std::strerror(end.output_error) : "writing to stdout failed");
   }
-  if (!end.text.empty()) print_error("{}{}\n", prefix, end.text);
+  if (!end.text.empty()) print_error("{}{}\n", prefix, printable(end.text));
   return end.code;
 }
 

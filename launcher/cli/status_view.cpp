@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/base/printable.h"
 #include "common/base/text.h"
 #include "common/config/config.h"
 #include "common/plan/plan.h"
@@ -156,7 +157,7 @@ std::string status_text(const fbs::Status& status) {
   std::string figures = status.step() == 0 ? "no step is done yet"
                                            : fmt::format("loss {:.4f}, {} tok/s", status.loss(),
                                                          with_commas(std::llround(status.tokens_per_second())));
-  std::string text = fmt::format("{}: {} at step {}/{}, generation {}, {}, {}\n", status.run()->str(),
+  std::string text = fmt::format("{}: {} at step {}/{}, generation {}, {}, {}\n", printable(status.run()->str()),
                                  status.state()->str(), status.step(), status.steps(), status.generation(), figures,
                                  checkpoint_text(status.last_checkpoint()));
   text +=
@@ -220,7 +221,7 @@ std::string idle_json(const std::string& state, const std::string& detail) {
 
 std::string idle_text(const std::string& state, const std::string& detail) {
   IdleRun run = read_idle();
-  return fmt::format("{}: {} at step {}, {}{}", current_folder(),
+  return fmt::format("{}: {} at step {}, {}{}", printable(current_folder()),
                      state == "stopped" && has_all_steps(run) ? "done" : state, step_text(run),
                      checkpoint_text(run.checkpoint), detail.empty() ? "" : "; the launcher is " + detail) +
          changes_text();

@@ -12,6 +12,7 @@
 
 #include "common/base/command_line.h"
 #include "common/base/error.h"
+#include "common/base/printable.h"
 #include "common/base/run_command.h"
 #include "common/base/standard_error.h"
 #include "common/base/text.h"
@@ -54,7 +55,7 @@ nlohmann::json as_json(const ListedCheckpoint& checkpoint, const std::string& fo
 }
 
 void print_table(const std::vector<ListedCheckpoint>& listed, const std::string& folder) {
-  fmt::print("{}\n{:>12} {:>10} {:>10}  {:19}  state\n", folder, "step", "size", "loss", "written (UTC)");
+  fmt::print("{}\n{:>12} {:>10} {:>10}  {:19}  state\n", printable(folder), "step", "size", "loss", "written (UTC)");
   for (const ListedCheckpoint& each : listed) {
     std::string loss = std::isfinite(each.loss) ? fmt::format("{:.4f}", each.loss) : "-";
     fmt::print("{:>12} {:>10} {:>10}  {:19}  {}\n", with_commas(static_cast<std::int64_t>(each.step)),
@@ -81,7 +82,7 @@ ExitCode run_list(const Arguments& arguments) {
     for (const ListedCheckpoint& each : listed) json.push_back(as_json(each, folder));
     fmt::print("{}\n", json.dump(-1, ' ', false, replace));
   } else if (listed.empty()) {
-    fmt::print("no checkpoint yet in {}\n", folder);
+    fmt::print("no checkpoint yet in {}\n", printable(folder));
   } else {
     print_table(listed, folder);
   }

@@ -115,6 +115,12 @@ TEST(RunCommand, TheCodeOfTheCommandIsReturnedWhenAllIsWell) {
   EXPECT_EQ(ended.errors, "");
 }
 
+TEST(RunCommand, AnErrorIsOneLineWithoutEffectOnATerminalWhateverItNames) {
+  Ended ended = run_into("/dev/null", []() -> int { fail_usage("There is no run in {}.", "a\nb\x1b[31m\r/ü"); });
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_EQ(ended.errors, "program: There is no run in a\\nb\\x1b[31m\\x0d/ü.\n");
+}
+
 TEST(RunCommand, ErrorsOfLibrariesBecomeOneSentence) {
   Ended files = run_into("/dev/null", [] { return static_cast<int>(std::filesystem::file_size("/no/such/file")); });
   EXPECT_EQ(files.code, 1);
