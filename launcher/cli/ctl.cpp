@@ -107,11 +107,24 @@ void restart(const CtlOptions& options) {
   fmt::print("the {} of rank {} is started again\n", options.service, rank);
 }
 
+/// CLI11 shows of the commands above one only their names.
+class UsageWithRun : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    const CLI::App* above = app->get_parent();
+    std::string ending = above == nullptr ? "" : fmt::format("{} {}", above->get_name(), app->get_name());
+    if (above != nullptr && above->get_name() == "ctl" && name.ends_with(ending))
+      name.replace(name.size() - ending.size(), ending.size(), fmt::format("ctl RUN {}", app->get_name()));
+    return CLI::Formatter::make_usage(app, name);
+  }
+};
+
 }  // namespace
 
 void add_ctl(CLI::App& app) {
   auto options = std::make_shared<CtlOptions>();
   CLI::App* ctl = app.add_subcommand("ctl", "Look at a running job and control it: ganymede ctl RUN COMMAND");
+  ctl->formatter(std::make_shared<UsageWithRun>());
   ctl->add_option("RUN", options->run, "Run directory")->required();
   ctl->require_subcommand(1);
   auto add = [&](const char* name, const char* help, void (*call)(const CtlOptions&)) {

@@ -12,6 +12,7 @@
 #include "common/base/error.h"
 #include "common/msg/server.h"
 #include "common/shm/keeper_client.h"
+#include "launcher/cli/status_view.h"
 #include "tests/support/served_segments.h"
 #include "tests/support/temporary_folder.h"
 
@@ -46,6 +47,28 @@ class Ctl : public testing::Test {
   test::TemporaryFolder folder_;
   std::unique_ptr<test::ServedSegments> keeper_ = std::make_unique<test::ServedSegments>(1 << 20);
 };
+
+TEST(CtlHelp, UsageNamesTheRunBeforeTheCommand) {
+  CLI::App app("", "ganymede");
+  add_ctl(app);
+  auto help = [&](const std::string& command) {
+    try {
+      app.parse("ctl " + command + " --help");
+    } catch (const CLI::Success&) {
+      return app.help();
+    }
+    return std::string();
+  };
+  EXPECT_THAT(help("/run status"), HasSubstr("Usage: ganymede ctl RUN status [OPTIONS]\n"));
+  EXPECT_THAT(help("/run restart"), HasSubstr("Usage: ganymede ctl RUN restart [OPTIONS] SERVICE\n"));
+  EXPECT_THAT(help(""), HasSubstr("Usage: ganymede ctl [OPTIONS] RUN SUBCOMMAND\n"));
+}
+
+TEST_F(Ctl, RunWithALineBreakInItsNameIsShownOnOneLine) {
+  std::filesystem::create_directory(folder_.path() + "/a\nb\x1b[31m");
+  std::filesystem::current_path(folder_.path() + "/a\nb\x1b[31m");
+  EXPECT_THAT(idle_text("stopped", ""), HasSubstr("/a\\nb\\x1b[31m: stopped"));
+}
 
 /// Stands for the launcher of a run: answers for the status and takes what is to be started again.
 class FakeLauncher {
