@@ -51,6 +51,19 @@ void enter(const std::string& run) {
   if (error) fail("Run directory {} cannot be used: its folder ipc: {}.", run, error.message());
 }
 
+/// A folder where a service has to have a file would end each of its processes anew.
+void require_files(const std::string& run) {
+  for (const char* folder : {"ipc", service::log_folder}) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      std::string ending = entry.path().extension().string();
+      bool of_a_file = ending == ".log" || ending == ".out" || ending == ".lock" || ending == ".sock";
+      if (!of_a_file || !entry.is_directory()) continue;
+      fail("{} of the run directory {} is a folder, but a file has to have this name: move it away.",
+           entry.path().string(), run);
+    }
+  }
+}
+
 os::Fd take_lock(const std::string& run) {
   if (auto lock = os::try_lock(service::lock_file)) return std::move(*lock);
   std::string holder = os::read_file(service::lock_file);
@@ -59,6 +72,7 @@ os::Fd take_lock(const std::string& run) {
 
 int keep(const Arguments& arguments) {
   enter(arguments.run);
+  require_files(arguments.run);
   os::Fd lock = take_lock(arguments.run);
   log::start("keeper", fmt::format("{}/keeper.log", service::log_folder), true);
   clear_stop_order();

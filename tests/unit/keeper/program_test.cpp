@@ -249,6 +249,22 @@ TEST_F(Keeper, ARunDirectoryThatCannotBeMadeIsOneError) {
   EXPECT_THAT(os::read_file(folder_ + "/stderr"), HasSubstr("cannot be made"));
 }
 
+TEST_F(Keeper, AFolderInThePlaceOfAFileOfAServiceIsOneErrorBeforeTheLauncher) {
+  for (const char* name : {"logs/worker.0.log", "logs/data.0.out", "ipc/launcher.sock.lock"}) {
+    std::filesystem::create_directories(run_ + "/" + name);
+    EXPECT_EQ(run("touch started"), 1) << name;
+    std::string said = os::read_file(folder_ + "/stderr");
+    EXPECT_EQ(said, fmt::format("{} of the run directory {} is a folder, but a file has to have this name: move it "
+                                "away.\n",
+                                name, run_));
+    EXPECT_FALSE(std::filesystem::exists(run_ + "/started"));
+    std::filesystem::remove(run_ + "/" + name);
+    std::filesystem::remove(folder_ + "/stderr");
+  }
+  std::filesystem::create_directory(run_ + "/logs/older");  // of the user's
+  EXPECT_EQ(run("exit 0"), 0);
+}
+
 TEST_F(Keeper, WrongUsageIsExitCodeTwo) {
   std::vector<std::string> words = {"ganymede-keeper", "--run", run_};
   std::vector<char*> argv;
