@@ -1,5 +1,6 @@
 #include "launcher/cli/config.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -49,11 +50,24 @@ std::vector<Key> wanted(const ConfigRequest& request) {
   return keys;
 }
 
+/// With commas in whole numbers of four digits or more: "1 to 1,000,000".
+std::string readable(const std::string& text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t end = std::min(text.find_first_not_of("0123456789", i), text.size());
+    bool fraction = i > 0 && text[i - 1] == '.';
+    out += end - i >= 4 && !fraction ? with_commas(std::stoll(text.substr(i, end - i))) : text.substr(i, end - i);
+    if (end < text.size()) out += text[end];
+    i = end + 1;
+  }
+  return out;
+}
+
 /// "fp32 or bf16", or the type where any value of it will do; what has no limit but that of its type is "0 or more".
 std::string allowed_text(const Key& key) {
   static const std::string no_limit = fmt::format(" to {}", std::numeric_limits<std::int64_t>::max());
   if (key.allowed.empty()) return key.type;
-  if (!key.allowed.ends_with(no_limit)) return key.allowed;
+  if (!key.allowed.ends_with(no_limit)) return readable(key.allowed);
   return key.allowed.substr(0, key.allowed.size() - no_limit.size()) + " or more";
 }
 

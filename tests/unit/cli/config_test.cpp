@@ -61,6 +61,16 @@ TEST(Config, NumbersWithoutALimitAreSaidSo) {
   EXPECT_NE(config_text({"", "run.seed", {}}).find("0 or more  "), std::string::npos);
 }
 
+TEST(Config, LargeLimitsAreReadable) {
+  EXPECT_NE(config_text({"", "run.steps", {}}).find(" 1 to 1,000,000,000,000 "), std::string::npos)
+      << config_text({"", "run.steps", {}});
+  for (const auto& key : nlohmann::json::parse(config_json({"", "run.steps", {}})))
+    EXPECT_EQ(key["allowed"], "1 to 1000000000000") << "for programs";
+  std::string all = config_text({});
+  EXPECT_EQ(all.find("1000000000000"), std::string::npos) << all;
+  EXPECT_NE(all.find(" 0 to 1,024 "), std::string::npos) << all;
+}
+
 TEST(Config, APrefixThatNoKeyHasNamesTheNearest) {
   EXPECT_EQ(refusal({"", "wier", {}}), "No key begins with 'wier'; did you mean 'wire'?");
   EXPECT_EQ(refusal({"", "zzzzzz", {}}), "No key begins with 'zzzzzz': `ganymede config` shows all.");
