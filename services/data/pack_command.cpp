@@ -88,9 +88,12 @@ void check_command(const std::string& recipe, const std::vector<std::string>& se
     fmt::print("{} fits the recipe: {} training and {} validation rows of {} tokens\n", config.data.path,
                counted(dataset.meta().train_rows), counted(dataset.meta().validation_rows), dataset.meta().seq_len);
   } else if (config.data.path.empty()) {
-    fmt::print("the recipe names no dataset (data.path)\n");
+    fail_usage("{} names no dataset: give key 'data.path' the folder of a packed one.", recipe);
   } else if (config.data.sources.empty()) {
-    fmt::print("{} is not packed, and the recipe names no data.sources to make it from\n", config.data.path);
+    fail_usage(
+        "Dataset {} (data.path) does not exist, and {} names no data.sources to make it from: pack one with `ganymede "
+        "data pack`, or name sources.",
+        config.data.path, recipe);
   } else {
     fmt::print("{} is not packed yet: `ganymede train` packs it from {} on first use\n", config.data.path,
                fmt::join(config.data.sources, ", "));

@@ -84,9 +84,14 @@ TEST_F(CommandLine, PackAndInspectSayTheSameInJson) {
 TEST_F(CommandLine, CheckTellsWhetherAPackedDatasetFitsARecipe) {
   std::string check = "check " + write("recipe.toml", "[data]\npath = \"" + path("set") + "\"\nseq_len = 32\n");
   EXPECT_NE(run(check).text.find(" fits the recipe: "), std::string::npos);
-  EXPECT_EQ(run(check + " --set data.path=" + path("later")).exit_code, 0) << "packed on first use";
+  std::string sources = fmt::format(" --set 'data.sources=[\"{}\"]'", path("text"));
+  Said later = run(check + " --set data.path=" + path("later") + sources);
+  EXPECT_EQ(later.exit_code, 0) << later.text;
+  EXPECT_NE(later.text.find("on first use"), std::string::npos) << later.text;
   const std::pair<const char*, const char*> wrong[] = {{"data.seq_len=64", "data.seq_len is 64"},
-                                                       {"data.tokenizer=train:400", "data.tokenizer is"}};
+                                                       {"data.tokenizer=train:400", "data.tokenizer is"},
+                                                       {"data.path=nowhere", "nowhere (data.path) does not exist"},
+                                                       {"data.path=", "names no dataset"}};
   for (const auto& [setting, part] : wrong) {
     Said said = run(fmt::format("{} --set model.vocabulary=512 --set {}", check, setting));
     EXPECT_EQ(said.exit_code, 2) << said.text;
