@@ -7,12 +7,21 @@
 namespace ganymede::cli {
 namespace {
 
+/// What it is about; of one that is about no bucket, layer or row: the buffers that it gives back, else takes.
+std::string subject_or_buffers(const PlanReport& report, const plan::Operation& o) {
+  std::string text = subject(report, o);
+  if (!text.empty()) return text;
+  for (int b : o.frees.empty() ? o.takes : o.frees)
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", report.plan.buffers[b].name);
+  return text;
+}
+
 /// The names of all operations in their order; each is there once.
 std::vector<std::string> names_of(const PlanReport& report) {
   std::vector<std::string> names;
   std::map<std::string, int> seen;
   for (const plan::Operation& o : report.plan.operations) {
-    std::string name = fmt::format("{} {}", plan::name(o.kind), subject(report, o));
+    std::string name = fmt::format("{} {}", plan::name(o.kind), subject_or_buffers(report, o));
     while (name.back() == ' ') name.pop_back();
     for (int again = seen[name]++; again > 0; --again) name += " again";
     names.push_back(name);

@@ -88,6 +88,14 @@ TEST(Plan, ADifferenceNamesOperationsThatComeGoAndChange) {
             std::string::npos);
 }
 
+TEST(Plan, ADifferenceNamesWhatIsReleased) {
+  PlanReport early = report_of({"parallel.ranks=2"}), late = report_of({"parallel.ranks=2", "early_release=false"});
+  std::string text = difference(early, late, true);
+  EXPECT_NE(text.find("\n+ release gradients head\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find(" release\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find(" release again"), std::string::npos) << text;
+}
+
 TEST(Plan, ADifferenceBeginsWithTheNumbersAndFoldsOperationsByKind) {
   PlanReport fp32 = report_of({"parallel.ranks=2"});
   PlanReport fp8 = report_of({"parallel.ranks=2", "wire.expert_gather=fp8"});
