@@ -104,8 +104,9 @@ INSTANTIATE_TEST_SUITE_P(Worlds, MatrixUpdate,
                                   std::to_string(world.param.replicas);
                          });
 
-/// One step of torch.optim.Muon's formula in fp64 on each whole logical matrix, the singular values taken to where the
-/// five steps of the iteration take them.
+/// One step of torch.optim.Muon's formula in fp64 on each whole logical matrix. In the flat array an expert's gate and
+/// up projections lie as one fused matrix, and a rank's rows of several matrices as one slab: neither is what is
+/// orthogonalised.
 TEST(MatrixUpdate, IsTheTextbookOnEveryLogicalMatrix) {
   config::Parallel two{2, 1, 1};
   auto after = updated(two, 1);
