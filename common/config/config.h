@@ -16,6 +16,7 @@ enum class Schedule { constant, cosine, wsd };
 enum class DecayShape { linear, sqrt };
 enum class OrthogonaliseWhere { worker, optimizer };
 enum class NewtonSchulzForm { standard, gram, automatic };
+enum class SkipPolicy { skip, stop, skip_outliers };
 enum class Router { sigmoid };
 enum class ReplicaState { replicated, sharded };
 enum class ParameterWire { fp32, bf16, fp8 };
@@ -116,7 +117,10 @@ struct Optimizer {
   std::int64_t decay_steps = 0;  // cosine: length of the schedule, 0: run.steps; wsd: of the decay, 0: a tenth of them
   DecayShape decay_shape = DecayShape::linear;  // of wsd
   double weight_decay = 0.1;
-  double clip_norm = 1.0;     // 0: no clipping
+  double clip_norm = 1.0;  // 0: no clipping
+  SkipPolicy policy = SkipPolicy::skip;
+  double outlier_z = 6;       // standard deviations above the mean, of loss or gradient norm
+  int outlier_window = 128;   // applied steps that the mean is over
   int stop_after_skips = 10;  // skipped steps in a row that end the run; 0: never
   int threads = 0;            // 0: chosen from the cores of the cell
   /// What [optimizer.NAME] has for plugin NAME: "adamw.beta1" → 0.9. Which keys a plugin takes, with ranges and

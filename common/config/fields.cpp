@@ -131,8 +131,17 @@ std::vector<Field> optimizer_fields(Config& c) {
        "of wsd: 1 - x or 1 - sqrt(x), x the share of the decay that is over"},
       {"optimizer.weight_decay", &o.weight_decay, from(0, 1e3), "decoupled, on matrices"},
       {"optimizer.clip_norm", &o.clip_norm, from(0, 1e9), "gradients are scaled down to this norm; 0: never"},
+      {"optimizer.policy", choice(o.policy, {"skip", "stop", "skip_outliers"}), any,
+       "a step with a loss or gradient that is not finite is skipped, or ends the run; skip_outliers: outliers as "
+       "well"},
+      {"optimizer.outlier_z",
+       &o.outlier_z,
+       {0, 1e6, true},
+       "outlier: loss or gradient norm lies so many standard deviations above the mean of the steps before"},
+      {"optimizer.outlier_window", &o.outlier_window, from(8, 1e6),
+       "applied steps that this mean is over; there are no outliers before half of them"},
       {"optimizer.stop_after_skips", &o.stop_after_skips, from(0, 1e6),
-       "a run ends after so many steps in a row whose loss or gradients are not finite; 0: never"},
+       "a run ends after so many skipped steps in a row; 0: never"},
       {"optimizer.threads", &o.threads, from(0, 1024), "of one optimizer server; 0: from the cores of its cell"},
   };
   for (auto& [name, value] : o.hyper) all.push_back(hyper_field(name, value));

@@ -58,6 +58,14 @@ std::vector<std::string> JsonFields::texts(const char* key) const {
   return texts;
 }
 
+JsonFields JsonFields::object(const char* key) const {
+  const nlohmann::json& value = at(key);
+  if (!value.is_object()) wrong(fmt::format("\"{}\" is not a JSON object", key));
+  JsonFields fields = *this;
+  fields.object_ = value;
+  return fields;
+}
+
 std::vector<JsonFields> JsonFields::objects(const char* key) const {
   const nlohmann::json& value = at(key);
   if (!value.is_array()) wrong(fmt::format("\"{}\" is not a list", key));

@@ -65,6 +65,24 @@ Manifest::Part read_part(const JsonFields& fields) {
   return {fields.small_number("rank"), fields.number("bytes"), fields.text("hash")};
 }
 
+step_protocol::StepStatistics read_statistics(const JsonFields& fields) {
+  step_protocol::StepStatistics statistics{
+      .steps = fields.number("steps"),
+      .loss = {.mean = fields.real("loss_mean"), .variance = fields.real("loss_variance")},
+      .grad_norm = {.mean = fields.real("grad_norm_mean"), .variance = fields.real("grad_norm_variance")}};
+  if (!sound(statistics) || statistics.steps > most_step) fields.wrong("\"statistics\" has values that cannot be");
+  return statistics;
+}
+
+/// 17 significant digits or as many as it needs: they are read with the same bits.
+nlohmann::json statistics_json(const step_protocol::StepStatistics& statistics) {
+  return {{"steps", statistics.steps},
+          {"loss_mean", statistics.loss.mean},
+          {"loss_variance", statistics.loss.variance},
+          {"grad_norm_mean", statistics.grad_norm.mean},
+          {"grad_norm_variance", statistics.grad_norm.variance}};
+}
+
 Manifest read_manifest(const std::string& file) {
   JsonFields fields(file, os::read_file(file), "put it back from a copy, or remove it");
   Manifest manifest;
@@ -77,6 +95,7 @@ Manifest read_manifest(const std::string& file) {
   manifest.config = fields.text("config");
   manifest.tokenizer = fields.text("tokenizer");
   manifest.dataset = fields.text("dataset");
+  if (fields.has("statistics")) manifest.statistics = read_statistics(fields.object("statistics"));
   if (fields.has("written")) manifest.written = fields.number("written");
   for (const JsonFields& part : fields.objects("parts")) manifest.parts.push_back(read_part(part));
   check_bounds(manifest, fields);
@@ -120,6 +139,7 @@ void write_manifest(const std::string& folder, const Manifest& manifest) {
                            {"dataset", manifest.dataset},
                            {"written", manifest.written},
                            {"parts", parts}};
+  if (manifest.statistics) object["statistics"] = statistics_json(*manifest.statistics);
   std::string file = fmt::format("{}/{}", folder, manifest_name(manifest.step));
   os::write_file_atomically(file, json_text(object, file));
 }

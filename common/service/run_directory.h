@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/placement/update_groups.h"
+#include "common/step_protocol/step_statistics.h"
 
 /// What lies where in a run directory. All names are relative to it: every process of a run changes into it first,
 /// so that socket paths stay short.
@@ -58,6 +60,7 @@ struct Manifest {
   std::vector<Part> parts;
   std::string dataset = {};   // hash of the dataset's content
   std::uint64_t written = 0;  // seconds since 1970, when the checkpoint was complete; 0: not known
+  std::optional<step_protocol::StepStatistics> statistics = {};  // up to and with `step`; nothing: not known
   std::uint64_t bytes() const;
 };
 std::string manifest_name(std::uint64_t step);

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "common/step_protocol/step_statistics.h"
+
 /// The words that the processes of one cell share, in the segment `control`. Each word has one writer; every store
 /// is a release and every load an acquire. All plain 64-bit words: a futex waits on their low half.
 namespace ganymede::step_protocol {
@@ -37,7 +39,7 @@ struct DecisionRecord {
       {};  // in the order of placement::UpdateGroups; the first repeats lr and decay
   std::uint64_t hyper_count = 0;
   double hyper[most_hyper_parameters] = {};  // of all plugins of the run, in the order of "PLUGIN.KEY"
-  std::uint64_t apply = 1;                   // 0: the step is skipped (non-finite values)
+  std::uint64_t apply = 1;                   // 0: the step is skipped, see skip_reason
   std::uint64_t skipped_in_row = 0;          // steps up to and with this one, since load_step
   std::uint64_t stop_after = 0;              // 1: the run ends when this step is committed everywhere
   std::uint64_t snapshot_after = 0;          // 1: a checkpoint of the state after this step
@@ -47,6 +49,8 @@ struct DecisionRecord {
   std::uint64_t change_number = 0;   // of the setting that this step follows (rule 16); 0: the one the run began with
   std::uint64_t change_step = 0;     // first step that follows it
   std::uint64_t counts_hash = 0;     // hash64 of the expert counts
+  std::uint64_t skip_reason = 0;     // SkipReason
+  StepStatistics statistics = {};    // of the applied steps up to and with this one
   std::uint64_t checksum = 0;        // hash64 of all fields above
 
   std::uint64_t compute_checksum() const;
@@ -63,6 +67,16 @@ struct Setting {
   std::uint64_t hyper_count = 0;
   double hyper[most_hyper_parameters] = {};  // as in DecisionRecord
   std::uint64_t checksum = 0;                // hash64 of all fields above
+
+  std::uint64_t compute_checksum() const;
+  bool intact() const { return checksum == compute_checksum(); }
+};
+
+/// Of a step whose record ordered a snapshot, see snapshot_statistics.h.
+struct SnapshotStatistics {
+  std::uint64_t step = 0;
+  StepStatistics statistics = {};
+  std::uint64_t checksum = 0;  // hash64 of all fields above
 
   std::uint64_t compute_checksum() const;
   bool intact() const { return checksum == compute_checksum(); }
@@ -89,13 +103,15 @@ struct ControlBlock {
   Word chunks_done;  // step × chunks + k (rule 12); starts at load_step × chunks
   Word seal;         // step × chunks + k + 1 of the chunk whose redo area is complete; 0: none (rule 13)
   Word state_ready;  // 1: master and state are loaded, all working copies of load_step are published
-  // Written by the checkpoint service.
-  Word restored;  // 1: master and state of load_step have been written into the segments
+  // Written by the checkpoint service, `restored` last.
+  StepStatistics loaded_statistics;  // up to and with load_step; none when that is another run's
+  Word restored;                     // 1: master and state of load_step have been written into the segments
   // Compare-and-swap by optimizer server and checkpoint service (rule 20).
   Word snapshot;  // step × 2 + armed; 0: none yet
   // Written by the worker before it stores decided_step. Two slots: a kill in the middle of writing the record of a
   // step leaves the one before it whole, which the next vote still needs.
   DecisionRecord records[2];
+  SnapshotStatistics snapshot_statistics[2];
   // Written by the launcher before it stores prepared_change.
   Setting settings[setting_slots];
 

@@ -69,9 +69,8 @@ void check_votes(std::span<const Vote> votes, const DecisionRecord& previous, co
   }
 }
 
-/// Loss, norm, clip factor and whether the step is applied (rule 10: sums in rank order).
-void decide_update(std::span<const Vote> votes, const DecisionRecord& previous, const StepPolicy& policy,
-                   DecisionRecord& record) {
+/// Loss and norm (rule 10: sums in rank order).
+VoteSum sum_up(std::span<const Vote> votes, DecisionRecord& record) {
   ExactSum norm_squared;
   bool finite = true;
   for (const Vote& vote : votes) {
@@ -81,9 +80,20 @@ void decide_update(std::span<const Vote> votes, const DecisionRecord& previous, 
   }
   record.loss_tokens = votes[0].loss_tokens;
   record.grad_norm = std::sqrt(norm_squared.value());
-  double loss = record.loss_sum / static_cast<double>(record.loss_tokens);
-  record.apply = finite && std::isfinite(record.grad_norm) && std::isfinite(loss);
+  return {finite, record.loss_sum / static_cast<double>(record.loss_tokens), record.grad_norm};
+}
+
+/// Whether the step is applied, and with which clip factor.
+void decide_update(std::span<const Vote> votes, const DecisionRecord& previous, const StepPolicy& policy,
+                   DecisionRecord& record) {
+  VoteSum step = sum_up(votes, record);
+  const StepStatistics& before = previous.step == 0 ? policy.loaded_statistics : previous.statistics;
+  SkipReason reason = why_skipped(step, before, static_cast<SkipReason>(previous.skip_reason), policy.skip);
+  record.skip_reason = static_cast<std::uint64_t>(reason);
+  record.apply = reason == SkipReason::none;
   record.skipped_in_row = record.apply != 0 ? 0 : previous.skipped_in_row + 1;
+  record.statistics =
+      record.apply != 0 ? with_step(before, step.loss, step.grad_norm, policy.skip.outlier_window) : before;
   if (record.apply != 0 && policy.clip_norm > 0) {  // as torch.nn.utils.clip_grad_norm_
     record.clip_factor = std::min(1.0, policy.clip_norm / (record.grad_norm + 1e-6));
   }
@@ -96,6 +106,7 @@ void decide_ending(std::span<const Vote> votes, const DecisionRecord& previous, 
                    DecisionRecord& record) {
   bool idle = previous.snapshot_after == 0;
   bool stop = record.step == policy.last_step;
+  stop = stop || ends_run(static_cast<SkipReason>(record.skip_reason), policy.skip);
   stop = stop || (policy.stop_after_skips > 0 && record.skipped_in_row >= policy.stop_after_skips);
   std::uint64_t requested = 0, served = 0;
   for (const Vote& vote : votes) {

@@ -2,6 +2,7 @@
 
 #include "common/base/exact_sum.h"
 #include "common/step_protocol/control_block.h"
+#include "common/step_protocol/skip.h"
 
 #include <cstdint>
 #include <span>
@@ -59,13 +60,15 @@ struct Vote {
 struct StepPolicy {
   std::uint64_t change_number = 0;  // whose values the next five are
   double lr = 0, weight_decay = 0, clip_norm = 0;
-  std::vector<GroupValues> groups{};   // as in DecisionRecord, ≤ most_update_groups
-  std::vector<double> hyper{};         // as in DecisionRecord, ≤ most_hyper_parameters
-  std::uint64_t last_step = 0;         // run.steps
+  std::vector<GroupValues> groups{};  // as in DecisionRecord, ≤ most_update_groups
+  std::vector<double> hyper{};        // as in DecisionRecord, ≤ most_hyper_parameters
+  std::uint64_t last_step = 0;        // run.steps
+  SkipRules skip = {};
   std::uint64_t stop_after_skips = 0;  // in a row; 0: never
   std::uint64_t snapshot_every = 0;    // 0: only at the end
   std::uint64_t optimizer_hash = 0;
   std::uint64_t load_step = 0;
+  StepStatistics loaded_statistics = {};  // up to and with load_step
 };
 
 /// A worker votes for `step` only when its own cell has committed step - 1 (rule 6), and for a step that ends the

@@ -35,7 +35,10 @@ std::optional<LastMetrics> parse(const std::string& line) {
     return sound ? std::min(value->get<std::uint64_t>(), largest) : 0;
   };
   last.restarts = static_cast<int>(count("restarts", 1'000'000'000));
-  last.skipped_steps = count("skipped_steps", most);
+  last.skips = {.steps = count("skipped_steps", most),
+                .non_finite = count("skipped_non_finite", most),
+                .loss = count("skipped_loss", most),
+                .grad_norm = count("skipped_grad_norm", most)};
   return last;
 }
 

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "launcher/supervisor/skips.h"
+
 namespace ganymede::launcher {
 
 /// What the last whole line of a metrics file says.
@@ -11,7 +13,7 @@ struct LastMetrics {
   std::uint64_t step = 0;
   double loss = 0;  // NaN when it was not finite
   int restarts = 0;
-  std::uint64_t skipped_steps = 0;
+  SkipCounts skips;
 };
 
 /// Reads the end of the file (at most the last MiB); changes nothing. Nothing when there is no file or no whole line.

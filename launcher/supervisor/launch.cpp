@@ -18,6 +18,7 @@
 #include "launcher/supervisor/node_begin.h"
 #include "launcher/supervisor/posted_server.h"
 #include "launcher/supervisor/run_start.h"
+#include "launcher/supervisor/skips.h"
 
 namespace ganymede::launcher {
 namespace {
@@ -138,17 +139,6 @@ void Launch::close(const Outcome& outcome, const StepLog& steps, std::uint64_t l
                               ready.config, options, programs));
 }
 
-/// Empty: it has not.
-std::string why_diverged(const config::Optimizer& optimizer, const StepLog& steps) {
-  auto limit = static_cast<std::uint64_t>(optimizer.stop_after_skips);
-  if (limit == 0 || steps.skipped_in_row() < limit) return "";
-  return fmt::format(
-      "The last {0} steps, up to {1}, were skipped: loss or gradients were not finite, and nothing has changed since "
-      "step {2}. Lower optimizer.lr or optimizer.clip_norm, or begin from a checkpoint before it (--from); "
-      "optimizer.stop_after_skips says after how many a run ends.",
-      steps.skipped_in_row(), steps.last_step(), steps.last_step() - steps.skipped_in_row());
-}
-
 Outcome run(Launch& launch, const Options& options) {
   launch.open_gate();
   Cells cells = launch.take_cells();
@@ -172,8 +162,9 @@ Outcome run(Launch& launch, const Options& options) {
   StepLog steps(service::metrics_file, cells.decided_step(), static_cast<std::uint64_t>(launch.ready.config.run.steps),
                 launch.terminal);
   Outcome outcome = launch.supervise(cells, steps);
-  if (std::string why = why_diverged(launch.ready.config.optimizer, steps); outcome.text.empty() && !why.empty())
-    outcome = {ExitCode::failed, why, outcome.checkpoint};
+  const step_protocol::DecisionRecord* last = cells.record_of(cells.decided_step());
+  std::string skips = last ? ended_by_skips(launch.ready.config.optimizer, *last) : "";
+  if (outcome.text.empty() && !skips.empty()) outcome = {ExitCode::failed, skips, outcome.checkpoint};
   std::uint64_t load_step = cells.load_step();
   Cells::drop_all(launch.keeper);
   launch.close(outcome, steps, load_step);

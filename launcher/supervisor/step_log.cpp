@@ -14,6 +14,8 @@
 namespace ganymede::launcher {
 namespace {
 
+using step_protocol::SkipReason;
+
 constexpr std::size_t remembered_losses = 256;
 constexpr double seconds_between_lines = 30;  // that stay; on a terminal the live line runs below them
 
@@ -59,7 +61,7 @@ double plain(double value) { return std::isnan(value) ? std::fabs(value) : value
 }  // namespace
 
 StepLog::StepLog(const std::string& path, std::uint64_t decided, std::uint64_t steps, Terminal& terminal)
-    : file_(path), steps_(steps), terminal_(terminal) {
+    : file_(path), steps_(steps), terminal_(terminal), skips_(terminal) {
   if (std::string warning = file_.drop_after(static_cast<std::int64_t>(decided)); !warning.empty())
     terminal_.line(warning);
   auto last = read_last_metrics(path);
@@ -68,7 +70,7 @@ StepLog::StepLog(const std::string& path, std::uint64_t decided, std::uint64_t s
   last_loss_ = last->loss;
   losses_[last->step] = last->loss;
   earlier_restarts_ = last->restarts;
-  skipped_steps_ = last->skipped_steps;
+  skips_.go_on_from(last->skips);
 }
 
 void StepLog::take(const fbs::StepReport& report, const StepSurroundings& around) {
@@ -84,15 +86,6 @@ void StepLog::line_after(std::uint64_t step, const std::string& line) {
   show_waiting(last_step_);
 }
 
-void StepLog::count_skip(bool skipped) {
-  skipped_in_row_ = skipped ? skipped_in_row_ + 1 : 0;
-  if (!skipped) return;
-  ++skipped_steps_;
-  if (skipped_in_row_ > 1) return;
-  terminal_.line(fmt::format(
-      "step {} is skipped: its loss or gradients are not finite; the parameters stay as they were", last_step_));
-}
-
 void StepLog::show_waiting(std::uint64_t up_to) {
   auto end = waiting_.upper_bound(up_to);
   for (auto line = waiting_.begin(); line != end; ++line) terminal_.line(line->second);
@@ -105,31 +98,32 @@ void StepLog::take_record(const step_protocol::DecisionRecord& record, const Ste
   last_step_ = record.step;
   last_loss_ = plain(record.loss_sum / static_cast<double>(record.loss_tokens));
   losses_[last_step_] = last_loss_;
-  count_skip(record.apply == 0);
-  file_.append(metrics::Record()
-                   .set("step", record.step)
-                   .set("loss", last_loss_)
-                   .set("grad_norm", record.grad_norm)
-                   .set("lr", record.lr)
-                   .set("change", record.change_number)
-                   .set("restarts", earlier_restarts_ + around.restarts)
-                   .set("skipped", record.apply == 0)
-                   .set("skipped_steps", skipped_steps_)
-                   .set("generation", around.generation)
-                   .set("loss_tokens", record.loss_tokens));
+  skips_.take(last_step_, static_cast<SkipReason>(record.skip_reason), step_protocol::describe_skip(record));
+  metrics::Record line;
+  line.set("step", record.step)
+      .set("loss", last_loss_)
+      .set("grad_norm", record.grad_norm)
+      .set("lr", record.lr)
+      .set("change", record.change_number)
+      .set("restarts", earlier_restarts_ + around.restarts)
+      .set("generation", around.generation)
+      .set("loss_tokens", record.loss_tokens);
+  skips_.write(line);
+  file_.append(line);
   show_waiting(last_step_);
 }
 
 void StepLog::take_gap(std::uint64_t step, const StepSurroundings& around) {
   last_step_ = step;
   log::warn("the report of step {} was lost with its worker: its line in the metrics is empty", step);
-  file_.append(metrics::Record()
-                   .set("step", step)
-                   .set("loss", std::numeric_limits<double>::quiet_NaN())
-                   .set("restarts", earlier_restarts_ + around.restarts)
-                   .set("skipped_steps", skipped_steps_)
-                   .set("generation", around.generation)
-                   .set("lost", true));
+  metrics::Record line;
+  line.set("step", step)
+      .set("loss", std::numeric_limits<double>::quiet_NaN())
+      .set("restarts", earlier_restarts_ + around.restarts)
+      .set("generation", around.generation)
+      .set("lost", true);
+  skips_.write_counts(line);
+  file_.append(line);
   show_waiting(last_step_);
 }
 
@@ -141,7 +135,7 @@ void StepLog::remember(const fbs::StepReport& report) {
   last_step_ = report.step();
   last_loss_ = plain(report.loss());
   tokens_per_second_ = tokens_a_second(report);
-  count_skip(report.skipped());
+  skips_.take(last_step_, static_cast<SkipReason>(report.skip_reason()), report.skip_text()->str());
   if (!std::isnan(report.validation_loss())) validation_loss_ = report.validation_loss();
   losses_[report.step()] = report.loss();
   if (losses_.size() > remembered_losses) losses_.erase(losses_.begin());
@@ -171,11 +165,10 @@ void StepLog::write(const fbs::StepReport& report, const StepSurroundings& aroun
       .set("bytes_moved", named(*report.bytes_moved()))
       .set("traffic", traffic(*report.traffic()))
       .set("restarts", earlier_restarts_ + around.restarts)
-      .set("skipped", report.skipped())
-      .set("skipped_steps", skipped_steps_)
       .set("generation", around.generation)
       .set("loss_tokens", static_cast<std::int64_t>(report.loss_tokens()))
       .set("tokens", static_cast<std::int64_t>(report.tokens()));
+  skips_.write(record);
   if (report.exchange_rows_limit() > 0) {
     record.set("exchange_rows_max", report.exchange_rows_max());
     record.set("exchange_rows_limit", report.exchange_rows_limit());
@@ -186,8 +179,8 @@ void StepLog::write(const fbs::StepReport& report, const StepSurroundings& aroun
 }
 
 void StepLog::show(const fbs::StepReport& report, const StepSurroundings& around) {
-  StepFigures figures{
-      .step = report.step(), .steps = steps_, .loss = plain(report.loss()), .skipped = report.skipped()};
+  StepFigures figures{.step = report.step(), .steps = steps_, .loss = plain(report.loss())};
+  figures.skipped = report.skip_reason() != 0;
   figures.grad_norm = plain(report.grad_norm());
   figures.lr = report.lr();
   if (report.step_ms() > 0) figures.step_seconds = report.step_ms() / 1e3;

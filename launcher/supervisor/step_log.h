@@ -8,6 +8,7 @@
 
 #include "common/metrics/metrics_file.h"
 #include "common/step_protocol/control_block.h"
+#include "launcher/supervisor/skips.h"
 #include "launcher/supervisor/terminal.h"
 #include "schemas/messages_generated.h"
 
@@ -47,8 +48,6 @@ class StepLog {
   double tokens_per_second() const { return tokens_per_second_; }
   /// Of the last validation in this launch.
   std::optional<double> validation_loss() const { return validation_loss_; }
-  /// Steps up to and with the last one that were skipped in a row, in this launch.
-  std::uint64_t skipped_in_row() const { return skipped_in_row_; }
   /// Mean loss of one of the last steps; NaN when it is not known.
   double loss_of(std::uint64_t step) const;
 
@@ -57,13 +56,12 @@ class StepLog {
   void show(const fbs::StepReport& report, const StepSurroundings& around);
   void remember(const fbs::StepReport& report);
   void show_waiting(std::uint64_t up_to);
-  void count_skip(bool skipped);
 
   metrics::MetricsFile file_;
   std::uint64_t steps_;
   Terminal& terminal_;
   int earlier_restarts_ = 0;
-  std::uint64_t skipped_steps_ = 0, skipped_in_row_ = 0;
+  Skips skips_;
   std::uint64_t last_step_ = 0;
   double last_loss_ = std::numeric_limits<double>::quiet_NaN(), tokens_per_second_ = 0;
   std::optional<double> validation_loss_;

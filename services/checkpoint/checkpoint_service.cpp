@@ -10,6 +10,7 @@
 #include "common/os/futex.h"
 #include "common/service/settings.h"
 #include "common/step_protocol/snapshot_machine.h"
+#include "common/step_protocol/snapshot_statistics.h"
 #include "services/checkpoint/manifests.h"
 #include "services/checkpoint/restore.h"
 
@@ -76,6 +77,8 @@ void CheckpointService::restore_if_asked() {
     arrays.state.push_back(context_.segment("state.0").span<float>(fmt::format("slot.{}", i)));
   }
   restore(view, context_.placement(), arrays, [&](std::uint64_t, std::uint64_t) { progressed(); });
+  bool own = settings_.load_from.empty();  // what is usual in another run says nothing about this one
+  control.loaded_statistics = own ? view.manifest().statistics.value_or(StepStatistics{}) : StepStatistics{};
   os::store_and_wake(control.restored, 1);
   log::info("restored step {} from {} in {}", step, view.folder(), human_seconds(seconds_since(began)));
 }
@@ -181,6 +184,7 @@ bool CheckpointService::try_commit() {
   try {
     config::Config config = service::config_in_force(context_.config(), *context_.control().block);
     service::Manifest manifest = make_manifest(config, context_.placement(), done.step, receipt, settings_.dataset);
+    manifest.statistics = step_protocol::kept_statistics(*cell_.control, done.step);
     settings_.reached("before manifest");
     service::write_manifest(settings_.checkpoints, manifest);
     settings_.reached("manifest written");

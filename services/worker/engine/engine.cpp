@@ -124,7 +124,7 @@ struct Engine::State {
     bench.pass.parameters_of = parameters_of;
     bench.pass.batches = &batches;
     bench.pass.slot = slot;
-    bench.pass.policy = policy_of(config, bench.cell.control.block->load_step.load(), optimizer_hash);
+    bench.pass.policy = policy_of(config, *bench.cell.control.block, optimizer_hash);
     bench.pass.row_loss.assign(static_cast<std::size_t>(batches.rows), 0.0);
     bench.pass.dispatched.assign(static_cast<std::size_t>(batches.rows), {});
     bench.pass.expert_counts.assign(bench.cell.control.expert_counts.size(), 0);

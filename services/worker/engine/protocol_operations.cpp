@@ -9,6 +9,7 @@
 #include "common/os/futex.h"
 #include "common/service/run_directory.h"
 #include "common/step_protocol/snapshot_machine.h"
+#include "common/step_protocol/snapshot_statistics.h"
 #include "services/worker/engine/gradient_norm.h"
 #include "services/worker/engine/schedule.h"
 
@@ -178,6 +179,7 @@ void publish(const service::Control& control, const DecisionRecord& record,
              std::span<const std::int64_t> expert_counts) {
   std::copy(expert_counts.begin(), expert_counts.end(), control.expert_counts.begin());
   control.block->record_of(record.step) = record;
+  step_protocol::keep_statistics(*control.block, record);
   os::store_and_wake(control.block->decided_step, record.step);
 }
 

@@ -37,14 +37,19 @@ double learning_rate(const config::Config& config, double lr, std::uint64_t step
   return lr * (o.min_lr_ratio + (1 - o.min_lr_ratio) * share);
 }
 
-step_protocol::StepPolicy policy_of(const config::Config& config, std::uint64_t load_step,
+step_protocol::StepPolicy policy_of(const config::Config& config, const step_protocol::ControlBlock& block,
                                     std::uint64_t optimizer_hash) {
+  const config::Optimizer& o = config.optimizer;
   step_protocol::StepPolicy policy;
-  policy.stop_after_skips = static_cast<std::uint64_t>(config.optimizer.stop_after_skips);
+  policy.stop_after_skips = static_cast<std::uint64_t>(o.stop_after_skips);
+  policy.skip.stop_on_non_finite = o.policy == config::SkipPolicy::stop;
+  policy.skip.outlier_z = o.policy == config::SkipPolicy::skip_outliers ? o.outlier_z : 0;
+  policy.skip.outlier_window = static_cast<std::uint64_t>(o.outlier_window);
   policy.last_step = static_cast<std::uint64_t>(config.run.steps);
   policy.snapshot_every = static_cast<std::uint64_t>(config.checkpoint.every_steps);
   policy.optimizer_hash = optimizer_hash;
-  policy.load_step = load_step;
+  policy.load_step = block.load_step.load(std::memory_order_acquire);
+  policy.loaded_statistics = block.loaded_statistics;
   return policy;
 }
 

@@ -16,8 +16,8 @@ namespace ganymede::worker {
 /// `lr`: optimizer.lr, or what a person has made of it.
 double learning_rate(const config::Config& config, double lr, std::uint64_t step);
 
-/// What the configuration says about any step; nothing of what a setting says.
-step_protocol::StepPolicy policy_of(const config::Config& config, std::uint64_t load_step,
+/// What the configuration, and where the run began, say about any step; nothing of what a setting says.
+step_protocol::StepPolicy policy_of(const config::Config& config, const step_protocol::ControlBlock& block,
                                     std::uint64_t optimizer_hash);
 
 /// Completed with what `setting` says about `step`.

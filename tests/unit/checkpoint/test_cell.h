@@ -16,6 +16,7 @@
 #include "common/os/fd.h"
 #include "common/service/settings.h"
 #include "common/step_protocol/snapshot_machine.h"
+#include "common/step_protocol/snapshot_statistics.h"
 #include "services/checkpoint/checkpoint_service.h"
 #include "tests/support/builtin_facts.h"
 
@@ -127,11 +128,16 @@ class TestCell : public service::Context {
   void decide(step_protocol::DecisionRecord record) {
     record.checksum = record.compute_checksum();
     control_.block->record_of(record.step) = record;
+    step_protocol::keep_statistics(*control_.block, record);
     control_.block->decided_step = record.step;
   }
   /// As worker and optimizer server leave it: decided, committed, armed.
   void order_snapshot(std::uint64_t step, bool last) {
-    decide({.step = step, .stop_after = last ? 1u : 0u, .snapshot_after = 1});
+    decide({.step = step,
+            .stop_after = last ? 1u : 0u,
+            .snapshot_after = 1,
+            .statistics = {
+                .steps = step, .loss = {.mean = 2, .variance = 0.1}, .grad_norm = {.mean = 1, .variance = 0.3}}});
     control_.block->snapshot = step_protocol::armed_word(step);
   }
 
@@ -200,6 +206,7 @@ struct TestWorld {
     services[rank].reset();
     CheckpointService::Settings settings;
     settings.checkpoints = checkpoints;
+    settings.load_from = load_from;
     settings.value_elements = 1;  // one chunk a value: many values
     settings.reached = reached;
     services[rank] = std::make_unique<CheckpointService>(*cells[rank], *reports[rank], settings);
@@ -223,6 +230,7 @@ struct TestWorld {
     serve_all();
   }
 
+  std::string load_from;  // of services that are started from now on
   TestLauncher launcher;
   std::vector<std::unique_ptr<TestCell>> cells;
   std::vector<std::unique_ptr<TestLauncher::Rank>> reports;

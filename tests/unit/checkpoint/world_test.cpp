@@ -97,6 +97,32 @@ TEST(Checkpoint, NewestAreKeptAndOlderOnesGo) {
   EXPECT_TRUE(verify_newest(folder.path()).damage.empty());
 }
 
+TEST(Checkpoint, StatisticsOfItsStepComeBackInTheSameRunAlone) {
+  test::TemporaryFolder folder, elsewhere;
+  TestWorld world(test_config(2, 1), folder.path());
+  for (auto& cell : world.cells) {
+    cell->fill(7);
+    cell->order_snapshot(7, false);
+    cell->decide({.step = 8});
+    cell->decide({.step = 9});  // the record of step 7 is overwritten before it is read
+  }
+  world.serve_all();
+  TestWorld same(test_config(3, 1), folder.path()), other(test_config(3, 1), elsewhere.path());
+  other.load_from = folder.path();
+  other.start(elsewhere.path(), [](std::string_view) {});
+  same.load(7);
+  other.load(7);
+  for (auto& cell : same.cells) {
+    EXPECT_EQ(cell->control().block->loaded_statistics.steps, 7u);
+    EXPECT_EQ(cell->control().block->loaded_statistics.loss.variance, 0.1);
+    EXPECT_EQ(cell->control().block->loaded_statistics.grad_norm.variance, 0.3);
+  }
+  for (auto& cell : other.cells) {
+    EXPECT_EQ(cell->control().block->restored, 1u);
+    EXPECT_EQ(cell->control().block->loaded_statistics.steps, 0u);
+  }
+}
+
 TEST(Checkpoint, ChunkThatIsOverwrittenIsTakenFromItsImage) {
   test::TemporaryFolder folder;
   TestWorld world(test_config(1, 1), folder.path());

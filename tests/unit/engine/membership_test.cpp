@@ -252,6 +252,7 @@ TEST(StepReport, CarriesTheRecordAndWhatWasMeasured) {
   news.result.record.loss_sum = 30;
   news.result.record.loss_tokens = 10;
   news.result.record.apply = 0;
+  news.result.record.skip_reason = static_cast<std::uint64_t>(step_protocol::SkipReason::non_finite);
   news.result.waits_ms = {1, 2, 3};
   news.result.exposed_communication_ms = 4;
   news.result.update_exposed_ms = 5;
@@ -261,7 +262,8 @@ TEST(StepReport, CarriesTheRecordAndWhatWasMeasured) {
   ASSERT_NE(report, nullptr);
   EXPECT_EQ(report->step(), 7u);
   EXPECT_EQ(report->loss(), 3.0);
-  EXPECT_TRUE(report->skipped());
+  EXPECT_EQ(report->skip_reason(), static_cast<std::uint64_t>(step_protocol::SkipReason::non_finite));
+  EXPECT_EQ(report->skip_text()->str(), "its loss or gradients are not finite");
   EXPECT_TRUE(std::isnan(report->validation_loss()));
   EXPECT_EQ(report->lanes()->size(), static_cast<std::size_t>(plan::lane_count));
   EXPECT_EQ(report->waits()->Get(1)->busy_ms(), 2.0);

@@ -82,6 +82,30 @@ TEST_F(RunDirectory, ADamagedJobIsOneErrorThatNamesFileAndField) {
   EXPECT_THAT(error("{\"job\": 1, \"plugins\": [1]}"), HasSubstr("\"plugins\""));
 }
 
+TEST_F(RunDirectory, StatisticsOfAManifestAreReadWithTheSameBits) {
+  Manifest manifest = sample(7);
+  write_manifest(".", manifest);
+  EXPECT_FALSE(read_manifests(".").at(0).statistics);
+  manifest.statistics = {.steps = 90,
+                         .loss = {.mean = 1.0 / 3, .variance = 5e-324},
+                         .grad_norm = {.mean = std::nextafter(1.0, 2.0), .variance = 1e300 / 7}};
+  write_manifest(".", manifest);
+  auto read = read_manifests(".").at(0).statistics;
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->steps, 90u);
+  EXPECT_EQ(read->loss.mean, 1.0 / 3);
+  EXPECT_EQ(read->loss.variance, 5e-324);
+  EXPECT_EQ(read->grad_norm.mean, std::nextafter(1.0, 2.0));
+  EXPECT_EQ(read->grad_norm.variance, 1e300 / 7);
+}
+
+TEST_F(RunDirectory, StatisticsThatCannotBeAreDamage) {
+  Manifest manifest = sample(7);
+  manifest.statistics = {.steps = 90, .loss = {.mean = 1, .variance = -1}, .grad_norm = {}};
+  write_manifest(".", manifest);
+  EXPECT_THAT(reason_of_damage(), HasSubstr("\"statistics\" has values that cannot be"));
+}
+
 TEST_F(RunDirectory, ManifestsAreReadOldestFirstWithPartsByRank) {
   write_manifest(".", sample(200));
   write_manifest(".", sample(1000));

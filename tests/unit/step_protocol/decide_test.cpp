@@ -75,27 +75,6 @@ TEST(Decide, SkipsAStepThatIsNotFinite) {
   EXPECT_EQ(decide(votes_after(previous, 2), previous, policy()).apply, 1u);
 }
 
-TEST(Decide, EndsTheRunAfterSoManySkippedStepsInARow) {
-  StepPolicy limited = policy();
-  limited.stop_after_skips = 3;
-  auto next = [&](const DecisionRecord& previous, bool finite) {
-    std::vector<Vote> votes = votes_after(previous, 2);
-    votes[0].non_finite = finite ? 0 : 1;
-    DecisionRecord record = decide(votes, previous, limited);
-    record.checksum = record.compute_checksum();
-    return record;
-  };
-  DecisionRecord record = record_of(4);
-  for (bool finite : {false, false, true, false, false}) {
-    record = next(record, finite);
-    EXPECT_EQ(record.stop_after, 0u) << record.step;
-  }
-  EXPECT_EQ(record.skipped_in_row, 2u);
-  record = next(record, false);
-  EXPECT_EQ(record.skipped_in_row, 3u);
-  EXPECT_EQ(record.stop_after, 1u);
-}
-
 TEST(Decide, StepWithoutLossTokensIsSkipped) {
   Vote empty = vote(1, 0, 0);
   empty.loss_tokens = 0;

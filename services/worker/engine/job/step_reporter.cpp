@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/os/machine.h"
+#include "common/step_protocol/skip.h"
 
 namespace ganymede::worker {
 namespace {
@@ -88,6 +89,7 @@ msg::Message::BodyOffset step_report(flatbuffers::FlatBufferBuilder& builder, co
   auto moved = named(builder, bytes_moved(news));
   auto used = named(builder, memory(result));
   auto traffic = traffic_of(builder, news.traffic);
+  auto skip_text = builder.CreateString(step_protocol::describe_skip(record));
   fbs::StepReportBuilder report(builder);
   report.add_step(record.step);
   report.add_loss(record.loss_sum / static_cast<double>(record.loss_tokens));
@@ -97,7 +99,8 @@ msg::Message::BodyOffset step_report(flatbuffers::FlatBufferBuilder& builder, co
   report.add_loss_tokens(static_cast<std::int64_t>(record.loss_tokens));
   report.add_tokens(static_cast<std::int64_t>(result.tokens));
   report.add_step_ms(result.wall_ms);
-  report.add_skipped(record.apply == 0);
+  report.add_skip_reason(record.skip_reason);
+  report.add_skip_text(skip_text);
   report.add_stop(record.stop_after != 0);
   report.add_imbalance(result.imbalance);
   report.add_exposed_communication_ms(result.exposed_communication_ms);

@@ -1,0 +1,55 @@
+#include "launcher/supervisor/skips.h"
+
+#include <fmt/format.h>
+
+#include "common/base/log.h"
+
+namespace ganymede::launcher {
+
+using step_protocol::SkipReason;
+
+void Skips::take(std::uint64_t step, SkipReason reason, const std::string& text) {
+  bool said = reason == SkipReason::none || (reason == SkipReason::non_finite && last_ == reason);
+  last_ = reason;
+  if (reason != SkipReason::none) ++counts_.steps;
+  if (reason == SkipReason::non_finite) ++counts_.non_finite;
+  if (reason == SkipReason::loss) ++counts_.loss;
+  if (reason == SkipReason::grad_norm) ++counts_.grad_norm;
+  if (!said) terminal_.line(fmt::format("step {} is skipped: {}; the parameters stay as they were", step, text));
+}
+
+void Skips::write_counts(metrics::Record& record) const {
+  record.set("skipped_steps", counts_.steps)
+      .set("skipped_non_finite", counts_.non_finite)
+      .set("skipped_loss", counts_.loss)
+      .set("skipped_grad_norm", counts_.grad_norm);
+}
+
+void Skips::write(metrics::Record& record) const {
+  record.set("skipped", last_ != SkipReason::none);
+  if (last_ != SkipReason::none) record.set("skip_reason", step_protocol::name(last_));
+  write_counts(record);
+}
+
+std::string ended_by_skips(const config::Optimizer& optimizer, const step_protocol::DecisionRecord& last) {
+  step_protocol::SkipRules rules{.stop_on_non_finite = optimizer.policy == config::SkipPolicy::stop};
+  auto reason = static_cast<SkipReason>(last.skip_reason);
+  std::uint64_t good = last.step - last.skipped_in_row;
+  if (step_protocol::ends_run(reason, rules))
+    return fmt::format(
+        "The loss or gradients of step {} were not finite, and optimizer.policy = \"stop\" ends the run there; nothing "
+        "has changed since step {}. Lower optimizer.lr or optimizer.clip_norm, or begin from a checkpoint before it "
+        "(--from); the same command goes on with step {}.",
+        good + 1, good, last.step + 1);
+  auto limit = static_cast<std::uint64_t>(optimizer.stop_after_skips);
+  if (limit == 0 || last.skipped_in_row < limit) return "";
+  std::string text = fmt::format(
+      "The last {} steps, up to {}, were skipped, that one because {}; nothing has changed since step {}. Lower "
+      "optimizer.lr or optimizer.clip_norm, or begin from a checkpoint before it (--from); ",
+      last.skipped_in_row, last.step, step_protocol::describe_skip(last), good);
+  if (reason != SkipReason::non_finite)
+    text += "where such steps are right, raise optimizer.outlier_z or set optimizer.policy=skip; ";
+  return text + "optimizer.stop_after_skips says after how many a run ends.";
+}
+
+}  // namespace ganymede::launcher
