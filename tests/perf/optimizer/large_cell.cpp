@@ -1,0 +1,44 @@
+#include "tests/perf/optimizer/large_cell.h"
+
+#include <algorithm>
+#include <array>
+
+namespace ganymede::optimizer {
+
+LargeCell::LargeCell(int millions) : control_(std::make_unique<step_protocol::ControlBlock>()) {
+  config_.wire.dense_gather = config::ParameterWire::bf16;
+  config_.model.layers = 1;
+  config_.model.experts = 0;
+  config_.model.hidden = 1024;
+  config_.model.vocabulary = millions * 512;  // embedding and head
+  placement = placement::build(config_, 0);
+  auto elements = static_cast<std::size_t>(placement.shard_elements);
+  gradients_.assign(elements, 1e-3f);
+  master_.resize(elements);
+  first_.resize(elements);
+  second_.resize(elements);
+  redo_.resize(3 * placement::chunk_elements);
+  wire::WorkingForm form = wire::working_form(config_, placement);
+  working_.resize(static_cast<std::size_t>(form.bytes));
+  ready_ = std::vector<step_protocol::Word>(placement.buckets.size());
+  marks_ = std::vector<step_protocol::Word>(placement.chunks.size());
+  flags_ = std::vector<step_protocol::Word>(placement.chunks.size());
+  memory = {control_.get(), ready_,   {},   gradients_, master_, {first_, second_},
+            redo_,          working_, form, marks_,     flags_,  {}};
+}
+
+void LargeCell::decide(double clip_factor) {
+  std::uint64_t step = control_->decided_step.load() + 1;
+  step_protocol::DecisionRecord record;
+  record.step = step;
+  record.clip_factor = clip_factor;
+  record.lr = 1e-3;
+  record.weight_decay = 0.1;
+  record.hyper_count = 3;  // of AdamW: beta1, beta2, eps
+  std::ranges::copy(std::array{0.9, 0.95, 1e-8}, record.hyper);
+  record.checksum = record.compute_checksum();
+  control_->record_of(step) = record;
+  control_->decided_step.store(step);
+}
+
+}  // namespace ganymede::optimizer
