@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "tests/support/builtin_facts.h"
+
 namespace ganymede::optimizer {
 
 LargeCell::LargeCell(int millions) : control_(std::make_unique<step_protocol::ControlBlock>()) {
@@ -11,7 +13,7 @@ LargeCell::LargeCell(int millions) : control_(std::make_unique<step_protocol::Co
   config_.model.experts = 0;
   config_.model.hidden = 1024;
   config_.model.vocabulary = millions * 512;  // embedding and head
-  placement = placement::build(config_, 0);
+  placement = placement::build(config_, 0, builtin_facts());
   auto elements = static_cast<std::size_t>(placement.shard_elements);
   gradients_.assign(elements, 1e-3f);
   master_.resize(elements);
@@ -34,6 +36,8 @@ void LargeCell::decide(double clip_factor) {
   record.clip_factor = clip_factor;
   record.lr = 1e-3;
   record.weight_decay = 0.1;
+  record.group_count = 1;
+  record.groups[0] = {1e-3, 0.1};
   record.hyper_count = 3;  // of AdamW: beta1, beta2, eps
   std::ranges::copy(std::array{0.9, 0.95, 1e-8}, record.hyper);
   record.checksum = record.compute_checksum();

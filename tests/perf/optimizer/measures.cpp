@@ -32,7 +32,7 @@ Measures::Measures(int millions, int threads)
     : threads_(threads),
       cell_(millions),
       plugin_(load_plugin(GANYMEDE_BINARY_DIR "/plugins/adamw.so")),
-      engine_(cell_.placement, *plugin_.table, cell_.memory, options_of(threads)),
+      engine_(cell_.placement, {plugin_.table}, cell_.memory, options_of(threads)),
       copied_from_(cell_.elements() * update_bytes / 2 / copies / sizeof(float), 1.0f),
       copied_to_(copied_from_.size()) {}
 
