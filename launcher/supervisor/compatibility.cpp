@@ -14,7 +14,9 @@ bool is_fixed(const std::string& key) {
   static const std::set<std::string> fixed = {
       "run.seed",     "optimizer.name",     "data.path",          "data.tokenizer",
       "data.seq_len", "data.rows_per_step", "data.balance_group", "data.validation_fraction"};
-  return fixed.contains(key) || config::section_of(key) == "model";
+  std::string name = config::name_of(key);
+  bool who_updates = !config::group_name(key).empty() && (name == "match" || name == "optimizer");
+  return fixed.contains(key) || config::section_of(key) == "model" || who_updates;
 }
 
 namespace {

@@ -43,6 +43,19 @@ TEST_P(RefusedChange, NamesKeyOldAndNewValue) {
   }
 }
 
+TEST(Compatibility, WhoUpdatesAGroupIsFixedAndHowFastIsNot) {
+  config::Config before;
+  before.optimizer.groups["a"] = {{"*norm.weight"}, "sgd", -1, -1};
+  config::Config now = before;
+  now.optimizer.groups["a"].lr = 0.5;
+  EXPECT_NO_THROW(check_compatible(before, now, "/r"));
+  now.optimizer.groups["a"].match = {"*.bias"};
+  EXPECT_THROW(check_compatible(before, now, "/r"), Error);
+  now = before;
+  now.optimizer.groups["a"].optimizer = "adamw";
+  EXPECT_THROW(check_compatible(before, now, "/r"), Error);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Compatibility, RefusedChange,
     ::testing::Values(Change{"model.hidden", [](config::Config& c) { c.model.hidden = 80; }, "64", "80"},
