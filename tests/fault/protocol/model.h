@@ -39,6 +39,9 @@ enum class Mutation : std::uint8_t {
   prepared_before_setting,  // rule 16: the number is stored before the setting lies in its slot
   newest_offer_followed,    // rule 16: a change takes effect although not all ranks offer it
   next_change_at_once,      // the next change is prepared before a step has followed the last one
+  not_served_again,         // rule 14: a new generation goes on although a rank still needs its matrices
+  sent_before_first_phase,  // rule 14: rows are sent before the phase that makes them is complete
+  returned_before_rows,     // the word is stored before the rows lie in the segment
   no_cancel_after_restart,  // rule 20: a restarted checkpoint service takes the marks of its predecessor for its own
 };
 
@@ -50,6 +53,7 @@ struct Configuration {
   bool reader = false;  // with the checkpoint service
   int snapshot_every = 0;
   int image_slots = max_chunks;
+  bool matrices = false;      // chunk 0 is the first phase of a whole matrix, chunk 1 the second
   int changes = 0;            // that a person orders, each at any moment after a step has followed the one before
   bool stop_request = false;  // one may arrive at any moment, cell by cell
   Mutation mutation = Mutation::none;
@@ -80,6 +84,11 @@ enum class WorkerAt : std::uint8_t {
   record_begin,
   record_end,
   decided,
+  send_publish,
+  send_wait,
+  returned_first,
+  returned_second,
+  returned_word,
   leave_publish,
   leave_wait,
   finished,
@@ -90,6 +99,7 @@ enum class ReaderAt : std::uint8_t { dead, starting, idle, read_first, read_seco
 struct Cell {
   // Segments: they outlive every process.
   Content master[max_chunks][2] = {}, working[max_chunks][2] = {}, redo[2] = {}, image[max_chunks] = {};
+  Content returned_rows[2] = {};              // what the worker has brought back of a matrix
   Content reader_value[2] = {};               // what the checkpoint service has read of its chunk
   std::uint8_t gradient[max_chunks][2] = {};  // generation × 16 + step
   std::uint8_t copy_ready[max_chunks] = {};
@@ -97,7 +107,8 @@ struct Cell {
   Record records[2];
   std::uint8_t prepared = 0, settings[setting_slots] = {};  // number of the setting in each slot, or torn_setting
   std::uint8_t read_mark[max_chunks] = {}, image_step[max_chunks] = {}, image_slot[max_chunks] = {};
-  std::uint8_t durable = 0;  // newest snapshot that the checkpoint service has reported
+  std::uint8_t returned = 0;  // newest step whose matrix is back
+  std::uint8_t durable = 0;   // newest snapshot that the checkpoint service has reported
 
   // What the worker contributed last: slots of the collectives.
   std::uint8_t label_generation = 0, label_operation = 0;

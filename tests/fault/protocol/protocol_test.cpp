@@ -40,6 +40,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"TwoRanksTwoChanges", {.ranks = 2, .chunks = 1, .steps = 3, .faults = 1, .changes = 2}},
         Case{"TwoRanksThreeChanges", {.ranks = 2, .chunks = 1, .steps = 4, .faults = 0, .changes = 3}},
         Case{"ChangeAndStop", {.ranks = 2, .chunks = 1, .steps = 2, .faults = 1, .changes = 1, .stop_request = true}},
+        Case{"OneMatrixThreeFaults", {.ranks = 1, .chunks = 2, .steps = 3, .faults = 3, .matrices = true}},
+        Case{"TwoRanksOneMatrix", {.ranks = 2, .chunks = 2, .steps = 2, .faults = 2, .matrices = true}},
+        Case{"TwoRanksOneMatrixLonger", {.ranks = 2, .chunks = 2, .steps = 3, .faults = 1, .matrices = true}},
         Case{"Snapshots", {.ranks = 1, .chunks = 2, .steps = 3, .faults = 2, .reader = true, .snapshot_every = 1}},
         Case{"SnapshotsAndStop",
              {.ranks = 1,
@@ -71,6 +74,7 @@ constexpr Configuration without(Mutation mutation, Configuration configuration) 
 }
 constexpr Configuration one_rank{.ranks = 1, .chunks = 2, .steps = 3, .faults = 2};
 constexpr Configuration two_ranks{.ranks = 2, .chunks = 1, .steps = 3, .faults = 2};
+constexpr Configuration matrices{.ranks = 2, .chunks = 2, .steps = 2, .faults = 1, .matrices = true};
 constexpr Configuration changes{.ranks = 2, .chunks = 1, .steps = 3, .faults = 0, .changes = 2};
 constexpr Configuration snapshots{
     .ranks = 1, .chunks = 2, .steps = 4, .faults = 1, .reader = true, .snapshot_every = 1};
@@ -87,6 +91,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"NoRedoArea", without(Mutation::no_redo_area, one_rank)},
                     Case{"SealBeforeRedo", without(Mutation::seal_before_redo, one_rank)},
                     Case{"AnySealBelieved", without(Mutation::any_seal_believed, one_rank)},
+                    Case{"MatricesNotServedAgain", without(Mutation::not_served_again, matrices)},
+                    Case{"RowsSentBeforeTheFirstPhase", without(Mutation::sent_before_first_phase, matrices)},
+                    Case{"ReturnedBeforeItsRows", without(Mutation::returned_before_rows, matrices)},
                     Case{"PreparedBeforeItsSetting", without(Mutation::prepared_before_setting, changes)},
                     Case{"NewestOfferFollowed", without(Mutation::newest_offer_followed, changes)},
                     Case{"NextChangeAtOnce", without(Mutation::next_change_at_once, changes)},

@@ -75,12 +75,16 @@ Content Server::updated(Content before, int chunk, int half, int step) const {
 
 bool Server::compute(const UpdateAction& action) const {
   int chunk = static_cast<int>(action.chunk), step = static_cast<int>(action.step);
+  bool second_phase = configuration.matrices && chunk == 1;
+  if (second_phase && cell.returned != step) return false;
   if (mutated(Mutation::seal_before_redo) && cell.seal != cell.chunks_done + 1) {
     Cell& next = move("server: seals before the redo area is complete");
     next.seal = static_cast<std::uint8_t>(cell.chunks_done + 1);
     return false;
   }
   int half = cell.server_part;
+  if (second_phase && cell.returned_rows[half] != expected_content(state, step))
+    throw Violation("a matrix is applied that has not come back");
   Content value = updated(cell.master[chunk][half], chunk, half, step);
   Cell& next = move(half == 0 ? "server: half of the redo area" : "server: the whole redo area");
   next.redo[half] = value;
@@ -152,6 +156,8 @@ bool Server::copy(const UpdateAction& action) const {
 
 bool Server::update_in_place(const UpdateAction& action) const {
   int chunk = static_cast<int>(action.chunk), step = static_cast<int>(action.step), half = cell.server_part;
+  if (second_phase && cell.returned_rows[half] != expected_content(state, step))
+    throw Violation("a matrix is applied that has not come back");
   Content value = updated(cell.master[chunk][half], chunk, half, step);
   Cell& next = move("server: updates half a chunk in place");
   next.master[chunk][half] = next.working[chunk][half] = value;

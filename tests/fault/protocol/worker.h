@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "common/step_protocol/worker_machine.h"
@@ -52,7 +53,11 @@ struct Worker {
   void vote_and_decide() const;
   void store_decided(State& next_state, const Record& decided) const;
   void next_step(Cell& next) const;
+  bool serve_again(const Cell& next, std::span<const step_protocol::ExchangeSlot> slots) const;
   void leave() const;
+  /// After a decision: what a whole matrix needs of all ranks, between the two phases of their optimizer servers.
+  void exchange_matrix() const;
+  void return_matrix() const;
   void abort() const;
   void late_store() const;
   /// The stores that wait for nobody.

@@ -9,10 +9,11 @@ namespace {
 using step_protocol::ExchangeSlot;
 using step_protocol::Vote;
 
-// Operations of a generation in their order: the exchange is 0; then per step its gathers, vote and leaving.
-int gather_operation(int step, int bucket) { return step * 8 + bucket; }
-int vote_operation(int step) { return step * 8 + 6; }
-int leave_operation(int step) { return step * 8 + 7; }
+// Operations of a generation in their order: the exchange is 0; then per step its gathers, vote, matrices and leaving.
+int gather_operation(int step, int bucket) { return step * 16 + bucket; }
+int vote_operation(int step) { return step * 16 + 6; }
+int matrix_operation(int step) { return step * 16 + 7; }
+int leave_operation(int step) { return step * 16 + 8; }
 
 }  // namespace
 
@@ -53,7 +54,52 @@ void Worker::exchange() const {
     next.worker = WorkerAt::record_begin;
   } else {
     next_step(next);
+    next.worker = serve_again(next, slots) ? WorkerAt::send_publish : next.worker;
   }
+}
+
+/// Rule 14: whether a rank has not committed what all have decided, so that it may still need the others' rows.
+bool Worker::serve_again(const Cell& next, std::span<const ExchangeSlot> slots) const {
+  if (!configuration.matrices || configuration.mutation == Mutation::not_served_again || next.decided == 0)
+    return false;
+  return std::any_of(slots.begin(), slots.end(), [&](auto& slot) { return slot.committed_step < next.decided; });
+}
+
+void Worker::exchange_matrix() const {
+  int step = cell.decided;
+  if (cell.worker == WorkerAt::send_publish) {
+    bool first_phase = cell.chunks_done > (step - 1) * configuration.chunks;
+    if (!first_phase && configuration.mutation != Mutation::sent_before_first_phase) return;
+    Cell& next = move("worker: sends its rows of the matrix");
+    next.label_operation = static_cast<std::uint8_t>(matrix_operation(step));
+    next.worker = WorkerAt::send_wait;
+    return;
+  }
+  if (!all_contributed(matrix_operation(step))) return;
+  Cell& next = move("worker: orthogonalises the matrix");
+  next.worker = WorkerAt::returned_first;
+  for (int peer = 0; peer < configuration.ranks; ++peer) {
+    for (Content half : state.cells[peer].master[0]) {
+      if (half != expected_content(state, step)) throw Violation("rows are sent that are not those of the step");
+    }
+  }
+  if (cell.returned == step) next_step(next);  // served to the others; here it is back already
+}
+
+void Worker::return_matrix() const {
+  int step = cell.decided;
+  bool early = configuration.mutation == Mutation::returned_before_rows;
+  if (cell.worker == WorkerAt::returned_word) {
+    Cell& next = move("worker: the matrix is back");
+    next.returned = static_cast<std::uint8_t>(step);
+    next_step(next);
+    return;
+  }
+  int half = cell.worker == WorkerAt::returned_first ? 0 : 1;
+  Cell& next = move("worker: half of the matrix comes back");
+  next.returned_rows[half] = expected_content(state, step);
+  if (early) next.returned = static_cast<std::uint8_t>(step);
+  next.worker = half == 0 ? WorkerAt::returned_second : WorkerAt::returned_word;
 }
 
 void Worker::next_step(Cell& next) const {
@@ -199,6 +245,13 @@ void worker_moves(const Configuration& configuration, const State& state, int ra
     case WorkerAt::vote_publish:
     case WorkerAt::vote_wait:
       return worker.vote_and_decide();
+    case WorkerAt::send_publish:
+    case WorkerAt::send_wait:
+      return worker.exchange_matrix();
+    case WorkerAt::returned_first:
+    case WorkerAt::returned_second:
+    case WorkerAt::returned_word:
+      return worker.return_matrix();
     case WorkerAt::leave_publish:
     case WorkerAt::leave_wait:
       return worker.leave();

@@ -74,6 +74,7 @@ void Worker::store() const {
         next.worker = WorkerAt::record_begin;
       } else {
         next_step(next);
+        if (configuration.matrices) next.worker = WorkerAt::send_publish;
       }
       return;
     }

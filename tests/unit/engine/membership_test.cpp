@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/msg/server.h"
 #include "common/os/futex.h"
+#include "common/step_protocol/skip.h"
 #include "services/worker/engine/job/attempt_end.h"
 #include "services/worker/engine/job/generation_watch.h"
 #include "services/worker/engine/job/step_reporter.h"
