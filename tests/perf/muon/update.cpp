@@ -9,7 +9,7 @@
 #include "common/base/deadline.h"
 #include "common/base/error.h"
 #include "common/base/hash.h"
-#include "common/collectives/factory/factory.h"
+#include "common/collectives/single.h"
 #include "common/os/futex.h"
 #include "common/os/machine.h"
 #include "services/optimizer/plugin.h"

@@ -95,9 +95,16 @@ void Measures::update_in_place(const placement::Chunk& chunk, bool published) {
                                      cell_.memory.state[1].data() + chunk.shard_offset};
   std::array<const float*, 2> state = {new_state[0], new_state[1]};
   const float* gradient = cell_.memory.gradients.data() + chunk.shard_offset;
-  GanymedeChunk call = {
-      sizeof(GanymedeChunk), 2, static_cast<std::uint64_t>(chunk.count), 1, 0, gradient, master, state.data(), master,
-      new_state.data()};
+  GanymedeChunk call{};
+  call.size = sizeof(call);
+  call.slots = 2;
+  call.count = static_cast<std::uint64_t>(chunk.count);
+  call.decayed = 1;
+  call.gradient = gradient;
+  call.master = master;
+  call.new_master = master;
+  call.state = state.data();
+  call.new_state = new_state.data();
   if (plugin_.table->update_chunk(&step, &call) != 0) fail("the plugin refuses the benchmark's chunk");
   if (!published) return;
   publish(cell_.memory, cell_.placement, chunk.bucket, chunk.shard_offset,
