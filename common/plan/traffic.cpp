@@ -4,7 +4,6 @@
 
 #include "common/base/error.h"
 #include "common/collectives/traffic_forms.h"
-#include "common/placement/matrices.h"
 #include "common/plan/exchange_form.h"
 #include "common/plan/plan.h"
 #include "common/wire/bucket_form.h"
@@ -143,11 +142,10 @@ Moved all_to_all_traffic(const config::Config& config, const placement::Bucket& 
 
 }  // namespace
 
-UpdateTraffic update_traffic(const config::Config& config, const placement::Placement& placement, int bucket) {
-  const placement::BucketMatrices matrices = placement::matrices_of(placement)[static_cast<std::size_t>(bucket)];
+UpdateTraffic update_traffic(const config::Config& config, const placement::Bucket& bucket,
+                             const placement::BucketMatrices& matrices) {
   if (!matrices.travels()) return {};
-  const placement::Bucket& shared = placement.buckets[static_cast<std::size_t>(bucket)];
-  return {all_to_all_traffic(config, shared, matrices.sent), all_to_all_traffic(config, shared, matrices.received)};
+  return {all_to_all_traffic(config, bucket, matrices.sent), all_to_all_traffic(config, bucket, matrices.received)};
 }
 
 namespace {
@@ -189,9 +187,9 @@ std::vector<TrafficLine> step_traffic(const config::Config& config, const placem
   std::vector<placement::BucketMatrices> matrices = placement::matrices_of(placement);
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     if (!matrices[i].travels()) continue;
-    const placement::Bucket& bucket = placement.buckets[i];
-    add(lines, bucket.kind, "update_send", "fp32", all_to_all_traffic(config, bucket, matrices[i].sent));
-    add(lines, bucket.kind, "update_return", "fp32", all_to_all_traffic(config, bucket, matrices[i].received));
+    UpdateTraffic traffic = update_traffic(config, placement.buckets[i], matrices[i]);
+    add(lines, placement.buckets[i].kind, "update_send", "fp32", traffic.send);
+    add(lines, placement.buckets[i].kind, "update_return", "fp32", traffic.bring_back);
   }
   return lines;
 }

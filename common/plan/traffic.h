@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/config/config.h"
+#include "common/placement/matrices.h"
 #include "common/placement/placement.h"
 
 /// The closed form of what a rank sends in one step, inside its node and between nodes: from the placement alone, by
@@ -104,7 +105,8 @@ Moved replica_traffic(const config::Config& config, const placement::Placement& 
 struct UpdateTraffic {
   Moved send, bring_back;
 };
-UpdateTraffic update_traffic(const config::Config& config, const placement::Placement& placement, int bucket);
+UpdateTraffic update_traffic(const config::Config& config, const placement::Bucket& bucket,
+                             const placement::BucketMatrices& matrices);
 
 /// One line of the table: all buckets of a kind together.
 struct TrafficLine {

@@ -82,9 +82,8 @@ PlanReport make_report(const PlanRequest& request, const Durations& durations) {
   report.placement = placement::build(report.config, request.rank, facts);
   report.plan = plan::build(report.config, report.placement, plan::PlanKind::train);
   report.choices = plan::choices_of(report.config);
-  for (const plan::Operation& operation : report.plan.operations) {
-    report.moved.push_back(plan::operation_traffic(operation, report.config, report.placement, report.choices));
-  }
+  plan::OperationTraffic traffic(report.config, report.placement, report.choices);
+  for (const plan::Operation& operation : report.plan.operations) report.moved.push_back(traffic.of(operation));
   report.traffic = plan::step_traffic(report.config, report.placement, report.choices);
   add_segments(report);
   if (durations.known()) simulate(report, durations);

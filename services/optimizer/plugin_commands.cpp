@@ -10,8 +10,8 @@
 
 #include "common/base/error.h"
 #include "common/config/config.h"
-#include "common/model_spec/model_spec.h"
-#include "common/newton_schulz/forms.h"
+#include "common/newton_schulz/coefficients.h"
+#include "common/placement/placement.h"
 #include "common/service/run_directory.h"
 #include "services/optimizer/plugin_folder.h"
 
@@ -55,15 +55,22 @@ std::string print(const ordered_json& object) {
 
 placement::OptimizerFacts facts_of(const PreparedPlugin& prepared) { return prepared.plugin.facts(prepared.name); }
 
-using Load = std::function<PreparedPlugin(const std::string& name)>;
+using Load = std::function<PreparedPlugin(const std::string& name, const std::string& key)>;
+
+/// The key of the first group that names the plugin.
+std::string key_of(const config::Optimizer& settings, const std::string& plugin) {
+  for (const auto& [name, group] : settings.groups)
+    if (group.optimizer == plugin) return fmt::format("optimizer.group.{}.optimizer", name);
+  return "optimizer.name";
+}
 
 /// The run's plugins, in the order of config::optimizers_of. `settings` get the group of what the first of them does
 /// not update.
 std::vector<PreparedPlugin> load_plugins(config::Optimizer& settings, const Load& load) {
-  std::vector<PreparedPlugin> plugins = {load(settings.name)};
+  std::vector<PreparedPlugin> plugins = {load(settings.name, "optimizer.name")};
   placement::add_rest(settings, {facts_of(plugins.front())});
   std::vector<std::string> names = config::optimizers_of(settings);
-  for (std::size_t i = 1; i < names.size(); ++i) plugins.push_back(load(names[i]));
+  for (std::size_t i = 1; i < names.size(); ++i) plugins.push_back(load(names[i], key_of(settings, names[i])));
   return plugins;
 }
 
@@ -78,7 +85,7 @@ std::map<std::string, double> hyper_of(const std::vector<PreparedPlugin>& plugin
     all.merge(hyper_parameters(*one.plugin.table, one.name, settings));
   }
   for (const std::string& name : others) {
-    Plugin plugin = load_plugin(find_plugin(chosen(settings.plugin_folder), name));
+    Plugin plugin = load_plugin(find_plugin(chosen(settings.plugin_folder), name, fmt::format("[optimizer.{}]", name)));
     hyper_parameters(*plugin.table, name, settings);
   }
   return all;
@@ -91,28 +98,33 @@ ordered_json facts_json(const PreparedPlugin& prepared) {
           {"file", prepared.path}, {"hash", fmt::format("{:016x}", prepared.plugin.hash)}};
 }
 
-/// Every parameter has one optimizer that can update it, and matrices can be orthogonalised as the configuration says.
+void check_newton_schulz(const config::NewtonSchulz& config) {
+  newton_schulz::Schedule schedule = newton_schulz::parse_schedule("newton_schulz.coefficients", config.coefficients);
+  if (config.dtype == config::Dtype::fp32) return;
+  const char* why = config.where == config::OrthogonaliseWhere::optimizer ? "newton_schulz.where = \"optimizer\""
+                    : config.form == config::NewtonSchulzForm::gram       ? "newton_schulz.form = \"gram\""
+                    : newton_schulz::withstands_bf16(schedule)            ? nullptr
+                                                                          : "newton_schulz.coefficients";
+  if (why) fail_usage("{} needs fp32: set newton_schulz.dtype to \"fp32\" (it is \"bf16\"), or change the first.", why);
+}
+
+/// Every parameter has one optimizer that can update it, in this world, and matrices can be orthogonalised as the
+/// configuration says.
 void check_groups(const config::Config& config, const std::vector<PreparedPlugin>& plugins) {
+  check_newton_schulz(config.newton_schulz);
   std::vector<placement::OptimizerFacts> facts;
   for (const PreparedPlugin& one : plugins) facts.push_back(facts_of(one));
-  placement::update_groups(config.optimizer, model_spec::parameters(config.model), facts);
-  newton_schulz::Schedule schedule =
-      newton_schulz::parse_schedule("newton_schulz.coefficients", config.newton_schulz.coefficients);
-  auto element =
-      config.newton_schulz.dtype == config::Dtype::bf16 ? newton_schulz::Element::bf16 : newton_schulz::Element::fp32;
-  if (element == newton_schulz::Element::bf16 && config.newton_schulz.where == config::OrthogonaliseWhere::optimizer) {
-    fail_usage("newton_schulz.where = \"optimizer\" computes in fp32: set newton_schulz.dtype to \"fp32\".");
-  }
-  newton_schulz::form_of(static_cast<newton_schulz::Form>(config.newton_schulz.form), element, 2, 2, schedule);
+  placement::build(config, 0, facts);
 }
 
 }  // namespace
 
 std::string prepare_run(const std::string& run) {
   config::Config config = config::load(fmt::format("{}/{}", run, service::config_file), {});
-  std::vector<PreparedPlugin> plugins = load_plugins(config.optimizer, [&](const std::string& name) {
-    return prepare_plugin(chosen(config.optimizer.plugin_folder), name, run);
-  });
+  std::vector<PreparedPlugin> plugins =
+      load_plugins(config.optimizer, [&](const std::string& name, const std::string& key) {
+        return prepare_plugin(chosen(config.optimizer.plugin_folder), name, run, key);
+      });
   check_groups(config, plugins);
   ordered_json object = {{"plugins", ordered_json::array()}, {"hyper", hyper_of(plugins, config.optimizer)}};
   for (const PreparedPlugin& one : plugins) object["plugins"].push_back(facts_json(one));
@@ -122,10 +134,11 @@ std::string prepare_run(const std::string& run) {
 std::string check_recipe(const std::string& recipe, const std::vector<std::string>& settings, bool json) {
   config::Config config = config::load(recipe, settings);
   std::string folder = chosen(config.optimizer.plugin_folder);
-  std::vector<PreparedPlugin> plugins = load_plugins(config.optimizer, [&](const std::string& name) {
-    std::string path = find_plugin(folder, name);
-    return PreparedPlugin{name, load_plugin(path), path};
-  });
+  std::vector<PreparedPlugin> plugins =
+      load_plugins(config.optimizer, [&](const std::string& name, const std::string& key) {
+        std::string path = find_plugin(folder, name, key);
+        return PreparedPlugin{name, load_plugin(path), path};
+      });
   check_groups(config, plugins);
   hyper_of(plugins, config.optimizer);
   ordered_json all = ordered_json::array();

@@ -30,14 +30,14 @@ std::vector<std::string> available_plugins(const std::string& folder) {
   return names;
 }
 
-std::string find_plugin(const std::string& folder, const std::string& name) {
+std::string find_plugin(const std::string& folder, const std::string& name, const std::string& key) {
   // Plugins come from the configured folder and from nowhere else.
   bool plain = !name.empty() && name.find('/') == std::string::npos && name[0] != '.';
   std::vector<std::string> names = available_plugins(folder);
   if (plain && std::find(names.begin(), names.end(), name) != names.end()) return fmt::format("{}/{}.so", folder, name);
   std::string list = names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
   std::string near = nearest(name, names);
-  fail_usage("There is no optimizer plugin '{}' (optimizer.name) in {}: available are {}{}", name, folder, list,
+  fail_usage("There is no optimizer plugin '{}' ({}) in {}: available are {}{}", name, key, folder, list,
              near.empty() || names.size() == 1 ? "." : fmt::format("; did you mean '{}'?", near));
 }
 
@@ -58,8 +58,9 @@ Plugin load_copy(const std::string& copy, const std::string& original) {
 
 }  // namespace
 
-PreparedPlugin prepare_plugin(const std::string& folder, const std::string& name, const std::string& run) {
-  std::string original = find_plugin(folder, name);
+PreparedPlugin prepare_plugin(const std::string& folder, const std::string& name, const std::string& run,
+                              const std::string& key) {
+  std::string original = find_plugin(folder, name, key);
   std::string content = os::read_file(original);
   std::uint64_t hash = hash64(std::string_view(content));
   PreparedPlugin prepared;

@@ -14,8 +14,8 @@ std::string default_plugin_folder();
 std::vector<std::string> available_plugins(const std::string& folder);
 
 /// Path of the plugin `name` in `folder`. Throws Error(usage) when `name` is not a plain name or there is no such
-/// plugin, and says which there are.
-std::string find_plugin(const std::string& folder, const std::string& name);
+/// plugin, and says which there are; `key` is who asks.
+std::string find_plugin(const std::string& folder, const std::string& name, const std::string& key = "optimizer.name");
 
 /// A plugin's copy in the run directory.
 struct PreparedPlugin {
@@ -26,6 +26,7 @@ struct PreparedPlugin {
 
 /// Copies the plugin `name` of `folder` into `run`/plugins under its hash (once), loads the copy, so that exactly what
 /// will run is checked, and returns it. Throws Error.
-PreparedPlugin prepare_plugin(const std::string& folder, const std::string& name, const std::string& run);
+PreparedPlugin prepare_plugin(const std::string& folder, const std::string& name, const std::string& run,
+                              const std::string& key = "optimizer.name");
 
 }  // namespace ganymede::optimizer

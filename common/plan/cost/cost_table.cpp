@@ -62,6 +62,7 @@ class Costs {
   const Hardware& hardware_;
   FlopCount flops_;
   std::vector<placement::BucketMatrices> matrices_ = placement::matrices_of(placement_);
+  OperationTraffic traffic_{config_, placement_, choices_};
   double sharing_, element_;
   double expert_share_;  // of the rows that a rank has when all places hold as many experts
   std::vector<double> elements_ = std::vector<double>(static_cast<std::size_t>(config_.model.layers) + 2, 0.0);
@@ -144,7 +145,7 @@ double Costs::of(const Operation& operation) const {
   const placement::Bucket& bucket = operation.bucket < 0 ? none : placement_.buckets[operation.bucket];
   double shard = operation.bucket < 0 ? 0 : static_cast<double>(bucket.shard_elements()) * 4;
   double fixed = hardware_.compute.operation_us / 1e3;
-  Moved moved = operation_traffic(operation, config_, placement_, choices_);
+  Moved moved = traffic_.of(operation);
   switch (operation.kind) {
     case OperationKind::forward:
     case OperationKind::recompute:
@@ -196,20 +197,28 @@ double Costs::of(const Operation& operation) const {
 
 }  // namespace
 
-Moved operation_traffic(const Operation& operation, const config::Config& config, const placement::Placement& placement,
-                        const TrafficChoices& choices) {
+Moved OperationTraffic::of(const Operation& operation) const {
   if (operation.kind == OperationKind::dispatch || operation.kind == OperationKind::combine)
     return {operation.bytes, 0};
   if (operation.bucket < 0) return {};
-  const placement::Bucket& bucket = placement.buckets[operation.bucket];
-  if (operation.kind == OperationKind::gather) return gather_traffic(config, placement, bucket, choices);
-  if (operation.kind == OperationKind::regather) return regather_in_node_traffic(config, placement, bucket, choices);
-  if (operation.kind == OperationKind::reduce) return reduce_traffic(config, placement, bucket, choices);
-  if (operation.kind == OperationKind::replica_reduce) return replica_traffic(config, placement, bucket);
-  if (operation.kind == OperationKind::update_send) return update_traffic(config, placement, operation.bucket).send;
-  if (operation.kind == OperationKind::update_return)
-    return update_traffic(config, placement, operation.bucket).bring_back;
-  return {};
+  auto index = static_cast<std::size_t>(operation.bucket);
+  const placement::Bucket& bucket = placement_.buckets[index];
+  switch (operation.kind) {
+    case OperationKind::gather:
+      return gather_traffic(config_, placement_, bucket, choices_);
+    case OperationKind::regather:
+      return regather_in_node_traffic(config_, placement_, bucket, choices_);
+    case OperationKind::reduce:
+      return reduce_traffic(config_, placement_, bucket, choices_);
+    case OperationKind::replica_reduce:
+      return replica_traffic(config_, placement_, bucket);
+    case OperationKind::update_send:
+      return update_traffic(config_, bucket, matrices_[index]).send;
+    case OperationKind::update_return:
+      return update_traffic(config_, bucket, matrices_[index]).bring_back;
+    default:
+      return {};
+  }
 }
 
 std::vector<double> hardware_durations(const StepPlan& plan, const config::Config& config,

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "common/placement/matrices.h"
 #include "common/plan/cost/hardware.h"
 #include "common/plan/plan.h"
 #include "common/plan/simulated/timeline.h"
@@ -17,9 +18,20 @@ std::vector<double> hardware_durations(const StepPlan& plan, const config::Confi
                                        const placement::Placement& placement, const TrafficChoices& choices,
                                        const Hardware& hardware);
 
-/// Bytes that a gather, a reduction, a dispatch or a combine sends by `choices`; none for other operations.
-Moved operation_traffic(const Operation& operation, const config::Config& config, const placement::Placement& placement,
-                        const TrafficChoices& choices);
+/// Bytes that each gather, reduction, dispatch, combine and transfer of matrices sends by `choices`; none for other
+/// operations. Configuration, placement and choices outlive it.
+class OperationTraffic {
+ public:
+  OperationTraffic(const config::Config& config, const placement::Placement& placement, const TrafficChoices& choices)
+      : config_(config), placement_(placement), choices_(choices), matrices_(placement::matrices_of(placement)) {}
+  Moved of(const Operation& operation) const;
+
+ private:
+  const config::Config& config_;
+  const placement::Placement& placement_;
+  const TrafficChoices& choices_;
+  std::vector<placement::BucketMatrices> matrices_;
+};
 
 /// By what each operation sends: the link between nodes where anything crosses it, else that inside the node. An
 /// operation counts for it as long as it lasts, with the sums that it makes of what has come.

@@ -80,7 +80,9 @@ Message step_report() {
     auto line =
         fbs::CreateTrafficLine(b, b.CreateString("dense"), b.CreateString("gather"), b.CreateString("bf16"), 8, 9);
     auto traffic = b.CreateVector(&line, 1);
+    auto skipped = b.CreateString("not finite");
     fbs::StepReportBuilder report(b);
+    report.add_skip_text(skipped);
     report.add_traffic(traffic);
     report.add_step(9);
     report.add_lanes(first);

@@ -108,7 +108,7 @@ struct Cell {
   std::uint8_t prepared = 0, settings[setting_slots] = {};  // number of the setting in each slot, or torn_setting
   std::uint8_t read_mark[max_chunks] = {}, image_step[max_chunks] = {}, image_slot[max_chunks] = {};
   std::uint8_t returned = 0, unused = 0;  // returned: newest step whose matrix is back
-  std::uint8_t durable = 0;   // newest snapshot that the checkpoint service has reported
+  std::uint8_t durable = 0;               // newest snapshot that the checkpoint service has reported
 
   // What the worker contributed last: slots of the collectives.
   std::uint8_t label_generation = 0, label_operation = 0;

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include <atomic>
+#include <functional>
 #include <thread>
 
 #include "common/base/hash.h"
@@ -57,7 +57,9 @@ void decide(TestCell& cell, std::uint64_t step) {
 }
 
 /// Parameters after `steps` updates in a world. `again`: every worker does its part twice, as after a new generation.
-std::map<std::string, std::vector<float>> updated(const config::Parallel& parallel, int steps, bool again = false) {
+/// `look` sees the world before it goes.
+std::map<std::string, std::vector<float>> updated(const config::Parallel& parallel, int steps, bool again = false,
+                                                  const std::function<void(TestWorld&)>& look = {}) {
   const optimizer::Plugin muon = optimizer::load_plugin(GANYMEDE_BINARY_DIR "/plugins/muon.so");
   const optimizer::Plugin adamw = optimizer::load_plugin(GANYMEDE_BINARY_DIR "/plugins/adamw.so");
   TestWorld world(muon_config(parallel));
@@ -79,6 +81,7 @@ std::map<std::string, std::vector<float>> updated(const config::Parallel& parall
     }
     for (std::thread& thread : threads) thread.join();
   }
+  if (look) look(world);
   return world.parameters();
 }
 
@@ -92,6 +95,17 @@ TEST_P(MatrixUpdate, ShardedIsWhole) {
 
 TEST_P(MatrixUpdate, DoneAgainItIsTheSame) {
   EXPECT_EQ(updated(GetParam(), 2, true), updated(GetParam(), 2)) << "a worker that came back served it again";
+}
+
+TEST_P(MatrixUpdate, CountersHaveTheBytesOfTheClosedForm) {
+  updated(GetParam(), 1, false, [](TestWorld& world) {
+    for (int rank = 0; rank < world.size(); ++rank) {
+      const config::Config& config = world.cell(rank).config();
+      auto lines = plan::step_traffic(config, world.cell(rank).placement(), plan::choices_of(config));
+      for (const char* operation : {"update_send", "update_return"})
+        EXPECT_EQ(world.moved(rank, operation).all(), plan::total(lines, operation).all()) << operation;
+    }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Worlds, MatrixUpdate,

@@ -69,7 +69,8 @@ std::unique_ptr<msg::Client> TestCell::launcher_client() { fail("a test cell has
 
 void TestCell::at(std::uint64_t operation, std::uint64_t, const char*) {
   std::uint64_t none = step_protocol::never;
-  first_.at(operation).compare_exchange_strong(none, control_.block->chunks_done.load());
+  bool of_a_plan = operation < first_.size();
+  if (of_a_plan) first_[operation].compare_exchange_strong(none, control_.block->chunks_done.load());
   control_.services[0].operation = operation;
   ++control_.services[0].progress;
 }

@@ -107,7 +107,9 @@ TEST(Message, AListThatRefersToItselfOverAndOverIsBoundedWork) {
   auto waits = builder.CreateVector(std::vector<flatbuffers::Offset<fbs::LaneTime>>());
   auto named = builder.CreateVector(std::vector<flatbuffers::Offset<fbs::Named>>());
   auto traffic = builder.CreateVector(std::vector<flatbuffers::Offset<fbs::TrafficLine>>());
+  auto skipped = builder.CreateString("");
   fbs::StepReportBuilder report(builder);
+  report.add_skip_text(skipped);
   report.add_traffic(traffic);
   report.add_lanes(list);
   report.add_waits(waits);

@@ -197,6 +197,25 @@ TEST(PluginCommands, DescribeTellsSlotsAndRanges) {
   EXPECT_THAT(describe_plugin(built_in, "adamw", true), testing::HasSubstr("\"meaning\":\"second_moment\""));
 }
 
+TEST_F(PluginFiles, WhatMuonCannotDoIsRefusedBeforeARunIsMade) {
+  write("muon.toml", "[optimizer]\nname = \"muon\"\nplugin_folder = \"" + built_in + "\"\n");
+  auto refused = [&](const std::vector<std::string>& settings) {
+    return refusal([&] { check_recipe(path("muon.toml"), settings, false); }, ExitCode::usage);
+  };
+  EXPECT_EQ(check_recipe(path("muon.toml"), {}, false), "muon 1.0, adamw 1.0");
+  std::string bf16 = "newton_schulz.dtype=bf16";
+  EXPECT_THAT(refused({bf16, "newton_schulz.where=optimizer"}), testing::HasSubstr("where = \"optimizer\" needs fp32"));
+  EXPECT_THAT(refused({bf16, "newton_schulz.form=gram"}),
+              testing::HasSubstr("newton_schulz.form = \"gram\" needs fp32"));
+  EXPECT_THAT(refused({bf16, "newton_schulz.coefficients=cans5"}), testing::HasSubstr("coefficients needs fp32"));
+  EXPECT_THAT(refused({"newton_schulz.coefficients=kj6"}), testing::HasSubstr("\"kj5\"?"));
+  EXPECT_THAT(refused({"parallel.ranks=2", "parallel.replicas=2", "replicas.state=sharded"}),
+              testing::HasSubstr("set it to \"replicated\""));
+  EXPECT_THAT(refused({"optimizer.group.rest.optimizer=nope"}),
+              testing::HasSubstr("'nope' (optimizer.group.rest.optimizer)"));
+  EXPECT_THAT(refused({"optimizer.group.rest.optimizer=muon"}), testing::HasSubstr("which updates matrices only"));
+}
+
 TEST_F(PluginFiles, PrepareRunPrintsWhatTheLauncherNeeds) {
   write("config.toml", "[optimizer]\nname = \"adamw\"\nplugin_folder = \"" + built_in + "\"\n");
   std::string text = prepare_run(path());

@@ -52,11 +52,12 @@ TEST(PlanChoices, MoveTheBytesOfTheClosedFormTogether) {
     for (int rank = 0; rank < config.parallel.ranks; ++rank) {
       placement::Placement placement = placement::build(config, rank);
       TrafficChoices choices = choices_of(config);
+      OperationTraffic traffic(config, placement, choices);
       Moved gathered, reduced;
       std::int64_t named = 0;
       for (const Operation& operation : build(config, placement, PlanKind::train).operations) {
         if (operation.lane == Lane::exchange) continue;  // tokens: their closed form is that of the even form alone
-        Moved moved = operation_traffic(operation, config, placement, choices);
+        Moved moved = traffic.of(operation);
         (operation.lane == Lane::reduce ? reduced : gathered) += moved;
         bool local = operation.kind == OperationKind::reshard || operation.kind == OperationKind::accumulate;
         if (!local && operation.bucket >= 0) named += operation.bytes;

@@ -62,8 +62,9 @@ TEST(Traffic, OfTheReferenceJobsPlanIsThatOfItsKeys) {
   EXPECT_NEAR(chosen.backward, 240 * 73.0 / 74, 0.55);
   EXPECT_NEAR(chosen.gradients, 478, 0.55);
   Moved gathered;
+  OperationTraffic traffic(config, placement, choices);
   for (const Operation& operation : build(config, placement, PlanKind::train).operations) {
-    if (operation.lane == Lane::gather) gathered += operation_traffic(operation, config, placement, choices);
+    if (operation.lane == Lane::gather) gathered += traffic.of(operation);
   }
   EXPECT_NEAR(static_cast<double>(gathered.between) / 1e9, chosen.forward + chosen.backward, 1e-6);
 }
