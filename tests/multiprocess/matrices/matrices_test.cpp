@@ -64,6 +64,19 @@ TEST(Matrices, KillsAtAnyMomentChangeNoBit) {
   expect_as_undisturbed(run);
 }
 
+/// Rows that travel between nodes, over gloo, instead of inside one.
+TEST(Matrices, TheWayThatRowsTravelChangesNoBit) {
+  auto two_nodes = settings(60);
+  two_nodes.emplace_back("topology.ranks_per_node=1");
+  TrainingRun run(two_nodes);
+  ASSERT_EQ(run.train(), 0) << run.output();
+  expect_as_undisturbed(run);
+  bool between = false;
+  for (const auto& line : run.metrics().back()["traffic"])
+    between = between || (line["operation"] == "update_send" && line["bytes_between_nodes"] > 0);
+  EXPECT_TRUE(between);
+}
+
 /// newton_schulz.where = optimizer: the same update through CBLAS, within the rounding of fp32, whoever is killed.
 TEST(Matrices, TheOptimizerServerOrthogonalisesAsWell) {
   auto by_server = settings(60);
