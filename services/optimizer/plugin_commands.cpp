@@ -170,7 +170,7 @@ std::string describe_plugin(const std::string& folder, const std::string& name, 
   if (json) return print(as_json(*plugin.table));
   std::vector<std::string> lines = {
       fmt::format("{} {} (ABI {})", plugin.table->name, plugin.table->version, plugin.table->abi)};
-  if (plugin.table->apply_chunk) lines.push_back("  updates whole matrices; others go to [optimizer.group.rest]");
+  if (plugin.table->apply_chunk) lines.emplace_back("  updates whole matrices; others go to [optimizer.group.rest]");
   for (const auto& slot : std::span(plugin.table->slots, plugin.table->slot_count)) {
     lines.push_back(fmt::format("  state {}: {}, 4 bytes a parameter", slot.name, slot.meaning));
   }
