@@ -73,7 +73,9 @@ std::vector<Field> group_fields(const std::string& name, OptimizerGroup& group) 
     fields.push_back(
         {section + "match", &group.match, {}, "names of parameters; * and ? stand for any text and letter"});
   }
-  fields.push_back({section + "optimizer", &group.optimizer, {}, "plugin of the group; empty: optimizer.name"});
+  const char* whose = name == rest_group ? "plugin that updates what optimizer.name does not"
+                                         : "plugin of the group; empty: optimizer.name";
+  fields.push_back({section + "optimizer", &group.optimizer, {}, whose});
   fields.push_back({section + "lr", &group.lr, {-1, 1e3, false}, "learning rate after the warm-up; -1: optimizer.lr"});
   fields.push_back({section + "weight_decay",
                     &group.weight_decay,

@@ -60,12 +60,22 @@ std::string group_left(const UpdateGroups& all, const ParameterSpec& parameter, 
   return config::rest_group;
 }
 
+void require_rest_is_needed(const config::Optimizer& settings, const UpdateGroups& all) {
+  if (all.optimizers.front().matrices || !settings.groups.contains(config::rest_group)) return;
+  fail_usage(
+      "[optimizer.group.rest] is for what an optimizer of matrices leaves to others, but '{}' (optimizer.name) updates "
+      "every parameter: take the section out.",
+      settings.name);
+}
+
 void require_matrix(const UpdateGroups& all, const ParameterSpec& parameter, const UpdateGroup& group) {
   const OptimizerFacts& optimizer = all.optimizers[static_cast<std::size_t>(group.optimizer)];
   bool matrix = parameter.shape.size() == 2 && parameter.update != UpdateKind::selection_bias;
   if (!optimizer.matrices || matrix) return;
-  fail_usage("Group [optimizer.group.{}] gives {} to optimizer '{}', which updates matrices only: give it to another.",
-             group.name, parameter.name, optimizer.name);
+  fail_usage(
+      "Group [optimizer.group.{0}] gives {1} to optimizer '{2}', which updates matrices only: name another in "
+      "optimizer.group.{0}.optimizer.",
+      group.name, parameter.name, optimizer.name);
 }
 
 }  // namespace
@@ -96,6 +106,7 @@ UpdateGroups update_groups(const config::Optimizer& settings, const std::vector<
                            const std::vector<OptimizerFacts>& facts) {
   UpdateGroups all;
   all.optimizers = facts_of_run(settings, facts);
+  if (!facts.empty()) require_rest_is_needed(settings, all);
   all.groups.push_back({});
   for (const auto& [name, group] : settings.groups) {
     const std::string& optimizer = group.optimizer.empty() ? settings.name : group.optimizer;
@@ -112,8 +123,10 @@ UpdateGroups update_groups(const config::Optimizer& settings, const std::vector<
     bool used =
         std::find(all.of_parameter.begin(), all.of_parameter.end(), static_cast<int>(i)) != all.of_parameter.end();
     if (used || all.groups[i].name == config::rest_group) continue;
-    fail_usage("Group [optimizer.group.{}] matches no parameter of the model: names are like {}.", all.groups[i].name,
-               parameters.at(parameters.size() / 2).name);
+    fail_usage(
+        "Group [optimizer.group.{}] matches no parameter of the model: `ganymede plan RECIPE --parameters` lists them; "
+        "they are like {}.",
+        all.groups[i].name, parameters.at(parameters.size() / 2).name);
   }
   return all;
 }

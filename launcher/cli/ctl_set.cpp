@@ -29,7 +29,11 @@ std::pair<std::string, double> read_change(const std::string& text) {
   double value = 0;
   auto [stopped, error] = std::from_chars(begin, end, value);
   if (error != std::errc() || stopped != end || begin == end)
-    fail_usage("{}: the value has to be a number, as that of every key that can change while a run runs.", text);
+    fail_usage(
+        "{}: that value is no number; only keys with numbers can change while a run runs: optimizer.lr, weight_decay "
+        "and "
+        "clip_norm, those of a group, and the optimizers' own.",
+        text);
   return {text.substr(0, equals), value};
 }
 

@@ -6,6 +6,7 @@
 #include "common/base/error.h"
 #include "common/os/files.h"
 #include "launcher/cli/empty_words.h"
+#include "launcher/cli/plan_parameters.h"
 #include "launcher/cli/plan_report.h"
 #include "launcher/cli/plan_svg.h"
 #include "launcher/cli/plan_text.h"
@@ -20,7 +21,7 @@ struct PlanOptions {
   PlanRequest request;
   std::string svg, other;                   // files; none: empty
   std::vector<std::string> other_settings;  // "key=value"
-  bool print = false, json = false;
+  bool print = false, json = false, parameters = false;
 };
 
 void write_svg(const PlanReport& report, const std::string& file) {
@@ -47,6 +48,10 @@ void show_plan(const PlanOptions& options) {
     second.recipe = options.other;
     second.settings = options.other_settings;
     fmt::print("{}", difference(report, make_report(second, durations), options.print));
+    return;
+  }
+  if (options.parameters) {
+    fmt::print("{}", parameter_table(report));
     return;
   }
   if (options.print) fmt::print("{}\n", operation_table(report));
@@ -85,7 +90,10 @@ void add_plan(CLI::App& app) {
   command->add_option("--diff-set", options->other_settings, "Change a key of the recipe of --diff, as --set of RECIPE")
       ->allow_extra_args(false)
       ->needs(other);
-  command->add_flag("--json", options->json, "Print all of it as JSON")->excludes(other);
+  auto* json = command->add_flag("--json", options->json, "Print all of it as JSON")->excludes(other);
+  command->add_flag("--parameters", options->parameters, "List the model's parameters and who updates them instead")
+      ->excludes(other)
+      ->excludes(json);
   command->callback([options, command] {
     refuse_empty(*command, words);
     options->request.recipe = recipe_file(options->request.recipe);

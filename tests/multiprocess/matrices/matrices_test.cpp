@@ -116,8 +116,7 @@ TEST(Matrices, ACheckpointGoesOnInAnotherWorld) {
 }
 
 TEST(Matrices, ACheckpointOfAnotherOptimizerIsRefusedInOneSentence) {
-  auto with_adamw = settings(10, 10);
-  with_adamw.emplace_back("optimizer.name=adamw");
+  auto with_adamw = UndisturbedRun::settings(10, 10);
   TrainingRun adamw(with_adamw);
   ASSERT_EQ(adamw.train(), 0) << adamw.output();
   TrainingRun muon(settings(20, 10));

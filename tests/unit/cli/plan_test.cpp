@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "common/base/error.h"
+#include "launcher/cli/plan_parameters.h"
 #include "launcher/cli/plan_report.h"
 #include "launcher/cli/plan_svg.h"
 #include "launcher/cli/plan_text.h"
@@ -67,6 +68,18 @@ TEST(Plan, OfTheReferenceJobShowsThePublishedBytesBetweenNodes) {
   };
   EXPECT_TRUE(row("… and every layer").ends_with("471.0     469.8     941.9")) << text;
   EXPECT_TRUE(row("… and bf16 expert gradients").ends_with("246.0     239.5     477.5")) << text;
+}
+
+TEST(Plan, ParametersAreListedAsPatternsWithWhoUpdatesThem) {
+  std::string text = parameter_table(report_of(
+      {"optimizer.name=muon", "model.layers=3", "model.experts=4", "optimizer.group.q.match=[\"*.q_proj.weight\"]"}));
+  auto row = [&](const std::string& pattern) {
+    auto at = text.find(pattern + " ");
+    return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
+  };
+  EXPECT_TRUE(row("model.layers.*.self_attn.q_proj.weight").ends_with("q      muon")) << text;
+  EXPECT_TRUE(row("model.embed_tokens.weight").ends_with("rest   adamw")) << text;
+  EXPECT_NE(row("model.layers.*.mlp.experts.*.up_proj.weight").find(" 8 "), std::string::npos) << text;
 }
 
 TEST(Plan, APlanDoesNotDifferFromItself) {

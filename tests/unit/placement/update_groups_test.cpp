@@ -63,6 +63,12 @@ TEST_F(Groups, WithoutMatricesThereIsNoRest) {
   EXPECT_EQ(groups().groups.size(), 1u);
 }
 
+TEST_F(Groups, ARestThatNothingIsLeftForIsRefused) {
+  settings_.name = "adamw";
+  settings_.groups["rest"].lr = 0.5;
+  EXPECT_THAT(refusal(), HasSubstr("'adamw' (optimizer.name) updates every parameter: take the section out"));
+}
+
 TEST_F(Groups, AGroupTakesWhatItsPatternsNameAndKeepsItsDecayForAllOfIt) {
   settings_.name = "adamw";
   settings_.groups["attention"] = {{"*.q_proj.weight", "*.k_proj.weight"}, "sgd", 0.5, -1};
@@ -83,7 +89,7 @@ TEST_F(Groups, WhatDoesNotFitIsRefusedByNames) {
                                    "[optimizer.group.b]"));
   settings_.groups["b"].match = {"model.layers.1.input_layernorm.weight"};
   EXPECT_THAT(refusal(), HasSubstr("gives model.layers.1.input_layernorm.weight to optimizer 'muon', which updates "
-                                   "matrices only"));
+                                   "matrices only: name another in optimizer.group.b.optimizer"));
   settings_.groups["b"].match = {"layers.1"};
   EXPECT_THAT(refusal(), HasSubstr("[optimizer.group.b] matches no parameter"));
 }

@@ -51,7 +51,8 @@ Pairs wait_times(const StepResult& result) {
 
 Pairs bytes_moved(const StepNews& news) {
   Pairs pairs;
-  for (const char* operation : {"gather", "reduce", "replica_reduce", "dispatch", "combine", "control"}) {
+  for (const char* operation :
+       {"gather", "reduce", "replica_reduce", "dispatch", "combine", "update_send", "update_return", "control"}) {
     double bytes = 0;
     for (const TrafficLine& line : news.traffic) {
       if (line.operation == operation) bytes += static_cast<double>(line.inside + line.between);
