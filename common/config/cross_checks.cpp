@@ -181,6 +181,12 @@ void check_groups(const Config& c, const Origin& origin) {
     if (group.optimizer.empty() && name == rest_group)
       fail_usage("{}: key 'optimizer.group.rest.optimizer' is empty: it names who updates what {} does not.",
                  origin("optimizer.group.rest.optimizer"), c.optimizer.name);
+    for (const auto& [key, value] : {std::pair("lr", group.lr), std::pair("weight_decay", group.weight_decay)}) {
+      if (value >= 0 || value == -1) continue;
+      std::string whole = "optimizer.group." + name + "." + key;
+      fail_usage("{}: key '{}' is {}, but has to be 0 or more, or -1 for what [optimizer] has.", origin(whole), whole,
+                 value);
+    }
     if (!group.match.empty() || name == rest_group) continue;
     std::string key = "optimizer.group." + name + ".match";
     fail_usage("{}: key '{}' is missing: it says which parameters are in the group, for example [\"*.bias\"].",

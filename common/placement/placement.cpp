@@ -98,8 +98,6 @@ void place_matrices(Placement& placement) {
     first.push_back(chunk);
   }
   placement.chunks.insert(placement.chunks.begin(), first.begin(), first.end());
-  if (placement.matrix_elements == 0 || !placement.sharded_state) return;
-  fail_usage("replicas.state = \"sharded\" does not go with an optimizer of whole matrices: set it to \"replicated\".");
 }
 
 /// Where in the world the rank stands.
@@ -138,11 +136,19 @@ int Placement::bucket(const std::string& name) const {
   impossible(__FILE__, __LINE__, fmt::format("no bucket is named {}", name));
 }
 
+void check_replicas(const config::Config& config, const std::vector<OptimizerFacts>& optimizers) {
+  bool matrices = std::any_of(optimizers.begin(), optimizers.end(), [](auto& one) { return one.matrices; });
+  bool sharded = config.parallel.replicas > 1 && config.replicas.state == config::ReplicaState::sharded;
+  if (!matrices || !sharded) return;
+  fail_usage("replicas.state = \"sharded\" does not go with an optimizer of whole matrices: set it to \"replicated\".");
+}
+
 Placement build(const config::Config& config, int rank, const std::vector<OptimizerFacts>& optimizers) {
   check_world(config, rank);
   Placement placement = stand(config, rank);
   placement.parameters = model_spec::parameters(config.model);
   placement.update = update_groups(config.optimizer, placement.parameters, optimizers);
+  check_replicas(config, placement.update.optimizers);
   placement.buckets = fill_buckets(placement.parameters, {placement.first_expert, placement.local_experts});
   share_out(placement, config.model.experts);
   for (int i = 0; i < static_cast<int>(placement.buckets.size()); i++) {

@@ -147,6 +147,9 @@ struct Placement {
 /// replicas.state = sharded.
 Placement build(const config::Config& config, int rank, const std::vector<OptimizerFacts>& optimizers = {});
 
+/// Throws Error(usage) for replicas.state = sharded with an optimizer of matrices, before anything is laid out.
+void check_replicas(const config::Config& config, const std::vector<OptimizerFacts>& optimizers);
+
 /// Range of rows of a step that a rank computes: rows_per_step / world consecutive rows, in rank order.
 struct RowRange {
   int first = 0, count = 0;

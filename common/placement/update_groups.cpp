@@ -99,6 +99,13 @@ std::vector<std::string> UpdateGroups::slot_names() const {
 void add_rest(config::Optimizer& settings, const std::vector<OptimizerFacts>& facts) {
   auto main = std::find_if(facts.begin(), facts.end(), [&](auto& one) { return one.name == settings.name; });
   if (main == facts.end() || !main->matrices || settings.groups.contains(config::rest_group)) return;
+  if (settings.groups.size() >= config::most_groups) {
+    fail_usage(
+        "There are {} groups [optimizer.group.NAME], and that of what optimizer '{}' does not update (rest) makes one "
+        "more; "
+        "at most {} are possible.",
+        settings.groups.size(), settings.name, config::most_groups);
+  }
   settings.groups[config::rest_group].optimizer = "adamw";
 }
 

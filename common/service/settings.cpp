@@ -69,6 +69,8 @@ void change(config::Config& config, const std::string& key, double value) {
   for (const auto& entry : changeable_values(config)) keys.push_back(entry.first);
   if (std::find(keys.begin(), keys.end(), key) == keys.end())
     fail_usage("Key '{}' cannot change while the run runs; those that can: {}.", key, fmt::join(keys, ", "));
+  if (value < 0 && value != -1 && !config::group_name(key).empty())
+    fail_usage("Key '{}' is {}, but has to be 0 or more, or -1 for what [optimizer] has.", key, value);
   for (const config::Field& field : config::fields(config))
     if (field.key == key) config::assign(field, value, "A running job");
 }

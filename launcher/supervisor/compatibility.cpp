@@ -50,6 +50,24 @@ void check_compatible(const config::Config& before, const config::Config& now, c
   }
 }
 
+void check_who_updates(const config::Config& before, const std::vector<placement::OptimizerFacts>& facts_before,
+                       const config::Config& now, const std::vector<placement::OptimizerFacts>& facts_now,
+                       const std::string& run) {
+  std::vector<model_spec::ParameterSpec> parameters = model_spec::parameters(now.model);
+  placement::UpdateGroups was = placement::update_groups(before.optimizer, parameters, facts_before);
+  placement::UpdateGroups is = placement::update_groups(now.optimizer, parameters, facts_now);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const std::string &old = was.optimizer_of(static_cast<int>(i)).name,
+                      &fresh = is.optimizer_of(static_cast<int>(i)).name;
+    if (old == fresh) continue;
+    fail_usage(
+        "{} was updated by optimizer '{}' in the run in {} and would be by '{}' now, which cannot change: put the "
+        "groups "
+        "[optimizer.group.NAME] back as they were, or begin a new run with another --run.",
+        parameters[i].name, old, run, fresh);
+  }
+}
+
 std::string changed_keys(const config::Config& before, const config::Config& now) {
   std::string text;
   for (const auto& [key, was, is] : differences(before, now))

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "common/config/config.h"
+#include "common/placement/update_groups.h"
 
 namespace ganymede::launcher {
 
@@ -16,6 +17,12 @@ std::string changed_keys(const config::Config& before, const config::Config& now
 
 /// Whether a key keeps its value for the life of a run.
 bool is_fixed(const std::string& key);
+
+/// Throws Error(usage) when a parameter of the model would be updated by another optimizer than in the run so far; each
+/// configuration with what its plugins say of themselves.
+void check_who_updates(const config::Config& before, const std::vector<placement::OptimizerFacts>& facts_before,
+                       const config::Config& now, const std::vector<placement::OptimizerFacts>& facts_now,
+                       const std::string& run);
 
 /// Thread counts that were chosen once hold as long as the world has the same size, so that a run that goes on has the
 /// bits of one that was never stopped. 0 in `now` becomes the number of `before`, or, without one, a cell's share of

@@ -98,6 +98,26 @@ void prepare_plugin(ReadyRun& ready, Launching& launching) {
   }
 }
 
+/// Who updates a parameter stays, and a plugin that was built anew is said.
+void check_optimizers(const config::Config& before, const ReadyRun& ready, const std::string& run, Terminal& terminal) {
+  if (!fs::exists(service::job_file)) return;
+  service::Job earlier;
+  try {
+    earlier = service::read_job();
+  } catch (const Error& error) {
+    terminal.line(fmt::format("Who updated which parameter so far is not known: {}", error.what()));
+    return;
+  }
+  check_who_updates(before, earlier.optimizers(), ready.config, ready.job.optimizers(), run);
+  for (const service::JobPlugin& was : earlier.plugins) {
+    for (const service::JobPlugin& is : ready.job.plugins) {
+      if (is.facts.name != was.facts.name || is.hash == was.hash) continue;
+      terminal.line(
+          fmt::format("optimizer plugin '{}' is another one than before: {} → {}", is.facts.name, was.file, is.file));
+    }
+  }
+}
+
 /// What the configuration names has to be on this machine.
 void check_machine(const config::Config& config) {
   if (!config.topology.interface.empty()) coordinator::check_interface(config.topology.interface);
@@ -165,6 +185,7 @@ ReadyRun begin_run(Launching& launching) {
   check_dataset(start, ready.config, ready.job.dataset, run, launching.terminal);
   ready.job.interface = interface_of(ready.config, options);
   prepare_plugin(ready, launching);
+  if (before && !own.intact.empty()) check_optimizers(*before, ready, run, launching.terminal);
   KeptChanges kept = read_changes();
   if (std::string line = keep_changes(kept, ready.config); !line.empty()) launching.terminal.line(line);
   file.replace(ready.config);

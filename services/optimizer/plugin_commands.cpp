@@ -10,6 +10,7 @@
 
 #include "common/base/error.h"
 #include "common/config/config.h"
+#include "common/model_spec/model_spec.h"
 #include "common/newton_schulz/coefficients.h"
 #include "common/placement/placement.h"
 #include "common/service/run_directory.h"
@@ -114,7 +115,8 @@ void check_groups(const config::Config& config, const std::vector<PreparedPlugin
   check_newton_schulz(config.newton_schulz);
   std::vector<placement::OptimizerFacts> facts;
   for (const PreparedPlugin& one : plugins) facts.push_back(facts_of(one));
-  placement::build(config, 0, facts);
+  placement::update_groups(config.optimizer, model_spec::parameters(config.model), facts);
+  placement::check_replicas(config, facts);
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ TEST_F(GroupSections, WhatIsWrongInThemIsNamed) {
   EXPECT_NE(error_of("[optimizer.group.A]\nlr = 1.0\n").find("is not known"), std::string::npos);
   EXPECT_NE(error_of("[optimizer.group.rest]\nmatch = [\"x\"]\n").find("is not known"), std::string::npos);
   EXPECT_NE(error_of("[optimizer.group.a]\nmatch = [\"x\"]\nlr = -2\n").find("-1 to 1000"), std::string::npos);
+  EXPECT_NE(error_of("[optimizer.group.a]\nmatch = [\"x\"]\nlr = -0.5\n").find("0 or more, or -1"), std::string::npos);
   EXPECT_NE(error_of("[optimizer.group.a]\nmatch = [\"x\"]\noptimizer = \"../x\"\n").find("which is not a name"),
             std::string::npos);
   std::string many;

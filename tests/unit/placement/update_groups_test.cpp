@@ -50,6 +50,11 @@ TEST_F(Groups, AnOptimizerOfMatricesGetsThoseOfLayersAndTheRestGoesToAdamW) {
   EXPECT_THAT(groups().slot_names(), testing::ElementsAre("momentum", "first_moment", "second_moment"));
 }
 
+TEST_F(Groups, TheRestCountsAsAGroup) {
+  for (char name = 'a'; name < 'h'; ++name) settings_.groups[std::string(1, name)].match = {"x"};
+  EXPECT_THROW(add_rest(settings_, facts_), Error);
+}
+
 TEST_F(Groups, TheRestIsWhoeverTheConfigurationNames) {
   settings_.groups["rest"].optimizer = "sgd";
   add_rest(settings_, facts_);

@@ -92,6 +92,16 @@ TEST_F(ChangeTest, ValuesAreComparedWithoutNumbers) {
   EXPECT_TRUE(same_values(setting(0), same));
   same.hyper[0] = 0.8;
   EXPECT_FALSE(same_values(setting(0), same));
+  for (std::size_t group : {0u, 1u}) {
+    Setting one = setting(0), other = setting(0);
+    one.group_count = other.group_count = 2;
+    other.groups[group].lr = 0.5;
+    EXPECT_FALSE(same_values(one, other));
+    other = one;
+    other.groups[group].weight_decay = 0.5;
+    EXPECT_FALSE(same_values(one, other));
+    EXPECT_TRUE(same_values(one, one));
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "common/base/error.h"
 #include "launcher/supervisor/compatibility.h"
 #include "launcher/supervisor/dataset_packing.h"
+#include "tests/support/builtin_facts.h"
 
 namespace ganymede::launcher {
 namespace {
@@ -54,6 +55,24 @@ TEST(Compatibility, WhoUpdatesAGroupIsFixedAndHowFastIsNot) {
   now = before;
   now.optimizer.groups["a"].optimizer = "adamw";
   EXPECT_THROW(check_compatible(before, now, "/r"), Error);
+}
+
+/// A group that is left away or added may change who updates a parameter without a key that differs.
+TEST(Compatibility, NoParameterGetsAnotherOptimizer) {
+  config::Config before, now;
+  before.optimizer.groups["q"] = {{"*.q_proj.weight"}, "lion", -1, -1};
+  std::vector<placement::OptimizerFacts> facts = builtin_facts();
+  EXPECT_NO_THROW(check_who_updates(before, facts, before, facts, "/r"));
+  EXPECT_NO_THROW(check_who_updates(now, facts, now, facts, "/r"));
+  for (bool added : {false, true}) {
+    try {
+      check_who_updates(added ? now : before, facts, added ? before : now, facts, "/r");
+      FAIL() << "taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_THAT(error.what(), HasSubstr("self_attn.q_proj.weight was updated by optimizer"));
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
