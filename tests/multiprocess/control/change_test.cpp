@@ -108,7 +108,7 @@ TEST(ChangeOfAJob, ThatCannotBeIsRefusedInOneLineAndTheRunGoesOn) {
   refused("optimizer.lr=-1", "key 'optimizer.lr' is -1, but has to be 0 to 1000");
   refused("optimizer.adamw.beta1=1.5", "'optimizer.adamw.beta1' is 1.5");
   refused("optimizer.adamw.beta3=0.5", "beta3");
-  refused("optimizer.lr=fast", "has to be a number");
+  refused("optimizer.lr=fast", "that value is no number");
   refused("optimizer.lr", "KEY=VALUE");
   run.wait_for_step(run.last_step() + 3);
   for (const auto& line : run.metrics()) EXPECT_EQ(line["change"], 0);

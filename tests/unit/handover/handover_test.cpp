@@ -120,6 +120,7 @@ TEST(HandoverSegment, IsThereOnlyWhereTheOptimizerServerOrthogonalises) {
   config.newton_schulz.where = config::OrthogonaliseWhere::worker;
   EXPECT_EQ(shm::handover_elements(config, placement), 0);
   config.optimizer.name = "adamw";
+  config.optimizer.groups.clear();
   config.newton_schulz.where = config::OrthogonaliseWhere::optimizer;
   EXPECT_EQ(shm::handover_elements(config, placement::build(config, 0, builtin_facts())), 0);
 }
