@@ -22,8 +22,6 @@ class MatrixOperations {
   void install(OperationTable& table);
 
  private:
-  struct BucketRows;
-
   void send(const plan::Operation& operation);
   void orthogonalise(const plan::Operation& operation);
   void bring_back(const plan::Operation& operation);
