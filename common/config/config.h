@@ -164,8 +164,14 @@ struct MicroBatch {
   MicroBatchReduce reduce = MicroBatchReduce::step;  // when gradients are summed over ranks
 };
 
+/// Most thread blocks (CTAs) that a communicator takes of its device, by what it carries; 0: what its backend takes.
+struct MaxCtas {
+  int gather = 0, regather = 0, reduce = 0, replicas = 0, exchange = 0, matrices = 0;
+};
+
 struct Collectives {
   CollectiveBackend backend = CollectiveBackend::automatic;  // automatic: shm inside a node, gloo between nodes
+  MaxCtas max_ctas;
 };
 
 struct Checkpoint {

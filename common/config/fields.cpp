@@ -25,6 +25,11 @@ Choice gradients(GradientWire& member) {
   return choice(member, {"fp32_reduce_scatter", "fp32_all_to_all", "bf16_all_to_all"});
 }
 
+Field ctas(const std::string& name, int& member, const std::string& what) {
+  return {"collectives.max_ctas." + name, &member, from(0, 1024),
+          "most CTAs that the communicator takes of a GPU that " + what + "; 0: as many as its library likes"};
+}
+
 std::vector<Field> plan_fields(Config& c) {
   return {
       {"recompute", choice(c.recompute, {"full", "selective", "none"}), any,
@@ -186,6 +191,12 @@ std::vector<Field> compute_fields(Config& c) {
        "gradients are summed over ranks once a step; or of each micro-batch, so that none stays whole in memory"},
       {"collectives.backend", choice(c.collectives.backend, {"auto", "shm", "gloo"}), any,
        "auto: shared memory inside a node, gloo between nodes"},
+      ctas("gather", c.collectives.max_ctas.gather, "brings parameters together"),
+      ctas("regather", c.collectives.max_ctas.regather, "does so inside a node (dense.reshard = node)"),
+      ctas("reduce", c.collectives.max_ctas.reduce, "sums gradients"),
+      ctas("replicas", c.collectives.max_ctas.replicas, "sums gradients over replicas"),
+      ctas("exchange", c.collectives.max_ctas.exchange, "carries tokens to experts and back"),
+      ctas("matrices", c.collectives.max_ctas.matrices, "carries rows of matrices to who orthogonalises them"),
   };
 }
 

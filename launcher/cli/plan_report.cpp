@@ -4,6 +4,7 @@
 
 #include "common/base/error.h"
 #include "common/cell/layouts.h"
+#include "common/plan/cost/ctas.h"
 #include "common/plan/cost/measured.h"
 #include "common/plan/cost/update_time.h"
 #include "common/plan/simulated/executor.h"
@@ -36,6 +37,9 @@ void simulate(PlanReport& report, const Durations& durations) {
   if (durations.hardware) {
     costs.durations_ms =
         plan::hardware_durations(report.plan, report.config, report.placement, report.choices, *durations.hardware);
+    std::vector<bool> moves;
+    for (const plan::Moved& moved : report.moved) moves.push_back(moved.all() > 0);
+    costs.taken = plan::taken_shares(report.plan, moves, report.config, *durations.hardware);
     report.update_ms = plan::update_ms(report.config, report.placement, *durations.hardware);
     costs.earliest_ms = plan::updated_from_ms(report.plan, report.config, report.placement, *durations.hardware);
   } else {

@@ -103,4 +103,16 @@ void check_threads(const config::Config& config, int cores) {
   check("optimizer.threads", config.optimizer.threads);
 }
 
+void check_ctas(const config::Config& config) {
+  config::Config copy = config;
+  for (const config::Field& field : config::fields(copy)) {
+    if (config::section_of(field.key) != "collectives.max_ctas") continue;
+    if (int cap = *std::get<int*>(field.target); cap != 0)
+      fail_usage(
+          "Key '{}' is {}, but shared memory and gloo, which this run's ranks communicate by, take no CTAs of a GPU: "
+          "leave it 0 (ganymede plan says what a cap would do).",
+          field.key, cap);
+  }
+}
+
 }  // namespace ganymede::launcher

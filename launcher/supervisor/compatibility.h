@@ -37,4 +37,8 @@ std::string shared_cores(const config::Config& config, int cores, int cells);
 /// Several ranks may share the cores: on a small machine that is how a larger world is tried out.
 void check_threads(const config::Config& config, int cores);
 
+/// Throws Error(usage) naming the first key of collectives.max_ctas that is not 0: the backends that a CPU has take no
+/// thread blocks that one could cap.
+void check_ctas(const config::Config& config);
+
 }  // namespace ganymede::launcher

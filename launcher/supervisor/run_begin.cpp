@@ -167,6 +167,7 @@ ReadyRun begin_run(Launching& launching) {
   coordinator::RankRange ranks = options.ranks(ready.config);
   resolve_threads(ready.config, before ? &*before : nullptr, cores, ranks.count);
   check_threads(ready.config, cores);
+  check_ctas(ready.config);
   if (std::string shared = shared_cores(ready.config, cores, ranks.count); !shared.empty())
     launching.terminal.line(shared);
   Start start = find_start(own, options.from, launching.terminal);
@@ -209,6 +210,7 @@ ReadyRun begin_on_node(Launching& launching, const Welcome& welcome) {
                           launching.signals);
   ready.load_step = welcome.load_step;
   check_threads(ready.config, os::inspect_machine().cores);
+  check_ctas(ready.config);
   ready.job.id = welcome.job;
   ready.job.load_from = welcome.load_from;
   ready.job.dataset = ready_dataset(launching, ready.config).hash;

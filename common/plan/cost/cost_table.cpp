@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/placement/matrices.h"
+#include "common/plan/cost/ctas.h"
 #include "common/plan/cost/flops.h"
 
 namespace ganymede::plan {
@@ -46,7 +47,7 @@ class Costs {
   double flops_ms(const ForwardFlops& flops) const;
   double exchange_ms(const Operation& operation) const;
   double elements(const Operation& operation) const;
-  double link_ms(const Moved& moved, std::size_t members) const;
+  double link_ms(OperationKind kind, const Moved& moved, std::size_t members) const;
   double orthogonalise_ms(int bucket) const;
   double host_copy(double bytes) const;
   double device(double bytes) const {
@@ -108,7 +109,8 @@ double Costs::compute(const Operation& operation) const {
 /// What travels, all inside the node; and the sum over places reads and writes it once more.
 double Costs::exchange_ms(const Operation& operation) const {
   double summed = operation.kind == OperationKind::combine ? 2 * static_cast<double>(operation.bytes) : 0;
-  return link_ms({operation.bytes, 0}, static_cast<std::size_t>(placement_.expert_group)) + device(summed);
+  return link_ms(operation.kind, {operation.bytes, 0}, static_cast<std::size_t>(placement_.expert_group)) +
+         device(summed);
 }
 
 /// Newton–Schulz of five steps in its standard form, with sides n ≤ m: two products of n²·m and one of n³ each.
@@ -125,11 +127,12 @@ double Costs::orthogonalise_ms(int bucket) const {
   return flops / (peak / (c.shared ? sharing_ : 1) * c.product_efficiency);
 }
 
-double Costs::link_ms(const Moved& moved, std::size_t members) const {
+double Costs::link_ms(OperationKind kind, const Moved& moved, std::size_t members) const {
+  double most = most_gb_per_second(kind, config_, hardware_);
   auto ms = [&](const Hardware::Link& link, std::int64_t bytes) {
     if (bytes == 0) return 0.0;
     double doublings = std::ceil(std::log2(static_cast<double>(members)));
-    double rate = link.gb_per_second / (link.shared ? sharing_ : 1);
+    double rate = std::min(most, link.gb_per_second / (link.shared ? sharing_ : 1));
     return transfer_ms(static_cast<double>(bytes), rate) + doublings * link.latency_us / 1e3;
   };
   return ms(hardware_.node, moved.inside) + ms(hardware_.network, moved.between);
@@ -155,25 +158,26 @@ double Costs::of(const Operation& operation) const {
     case OperationKind::combine:
       return fixed + exchange_ms(operation);
     case OperationKind::gather:
-      return moved.all() == 0 ? 0 : fixed + link_ms(moved, bucket.group.size());
+      return moved.all() == 0 ? 0 : fixed + link_ms(operation.kind, moved, bucket.group.size());
     case OperationKind::reshard:
       return fixed + device(2 * static_cast<double>(operation.bytes));
     case OperationKind::regather:
-      return fixed + link_ms(moved, node_share(config_, placement_, bucket, 0).members.size());
+      return fixed + link_ms(operation.kind, moved, node_share(config_, placement_, bucket, 0).members.size());
     case OperationKind::reduce: {
       if (moved.all() == 0) return 0;
       double parts = static_cast<double>(bucket.group.size()) + 1;  // read, and the sum written
-      return fixed + link_ms(moved, bucket.group.size()) + device(shard * parts);
+      return fixed + link_ms(operation.kind, moved, bucket.group.size()) + device(shard * parts);
     }
     case OperationKind::accumulate:
       return fixed + device(3 * static_cast<double>(operation.bytes));
     case OperationKind::replica_reduce:
-      return fixed + link_ms(moved, static_cast<std::size_t>(placement_.replicas)) + device(2 * shard);
+      return fixed + link_ms(operation.kind, moved, static_cast<std::size_t>(placement_.replicas)) + device(2 * shard);
     case OperationKind::store_gradients:
       return hardware_.host_link.gb_per_second == 0 ? 0 : fixed + host_copy(shard);
     case OperationKind::update_send:
     case OperationKind::update_return:
-      return fixed + link_ms(moved, bucket.group.size()) + host(2 * static_cast<double>(operation.bytes));
+      return fixed + link_ms(operation.kind, moved, bucket.group.size()) +
+             host(2 * static_cast<double>(operation.bytes));
     case OperationKind::orthogonalise:
       return fixed + orthogonalise_ms(operation.bucket);
     case OperationKind::accumulate_norm:
@@ -183,8 +187,9 @@ double Costs::of(const Operation& operation) const {
       return fixed + host_copy(static_cast<double>(operation.bytes));
     case OperationKind::vote: {
       bool far = node_ranks(config_, placement_.rank) < placement_.world;
-      return placement_.world == 1 ? 0
-                                   : link_ms({far ? 0 : 1, far ? 1 : 0}, static_cast<std::size_t>(placement_.world));
+      return placement_.world == 1
+                 ? 0
+                 : link_ms(operation.kind, {far ? 0 : 1, far ? 1 : 0}, static_cast<std::size_t>(placement_.world));
     }
     case OperationKind::wait_batch:
     case OperationKind::release:

@@ -19,7 +19,7 @@ using config::Field;
 using config::Range;
 
 constexpr Range rate = {1e-3, 1e9, false}, room = {0, 1e9, true}, share = {1e-3, 1, false}, delay = {0, 1e9, false},
-                any = {};
+                count = {0, 4096, false}, any = {};
 
 std::vector<Field> link_fields(const std::string& section, Hardware::Link& link) {
   return {{section + ".gb_per_second", &link.gb_per_second, rate, "of one rank, a direction"},
@@ -37,6 +37,10 @@ std::vector<Field> fields(Hardware& h) {
       {"compute.attention_efficiency", &h.compute.attention_efficiency, share, "share that attention reaches"},
       {"compute.shared", &h.compute.shared, any, "the ranks of a node share one device"},
       {"compute.operation_us", &h.compute.operation_us, delay, "fixed cost of an operation of the plan"},
+      {"compute.multiprocessors", &h.compute.multiprocessors, count, "of one device; 0: collectives take none of it"},
+      {"collectives.ctas", &h.collectives.ctas, count, "that a communicator takes which nothing caps"},
+      {"collectives.cta_gb_per_second", &h.collectives.cta_gb_per_second, room,
+       "that each moves; 0: the link bounds it"},
       {"memory.device_gb_per_second", &h.memory.device_gb_per_second, rate, "where the worker computes"},
       {"memory.host_gb_per_second", &h.memory.host_gb_per_second, rate, "where master, gradients and state lie"},
       {"memory.shared", &h.memory.shared, any, "the ranks of a node share both"},
@@ -89,9 +93,11 @@ std::string meant(const std::string& key, const std::vector<Field>& all) {
 }
 
 /// Without these a plan would show made-up times. What a machine may do without has a standard value: latencies,
-/// `shared`, and the name; and without capacities nothing is said about what fits.
+/// `shared`, the name, and what collectives take of computation; and without capacities nothing is said about what
+/// fits.
 bool needed(const std::string& key) {
-  return key.ends_with("gflops") || key.ends_with("efficiency") || key.ends_with("gb_per_second");
+  return key.ends_with("gflops") || key.ends_with("efficiency") ||
+         (key.ends_with("gb_per_second") && config::section_of(key) != "collectives");
 }
 
 void check_complete(const std::string& file, const std::vector<Field>& all, const std::set<std::string>& given) {

@@ -16,6 +16,7 @@ struct Hardware {
     double attention_efficiency = 0.3;            // share that attention reaches
     bool shared = false;                          // the ranks of a node share one device
     double operation_us = 0;                      // fixed cost of an operation of the plan
+    int multiprocessors = 0;                      // of one device; 0: collectives take nothing from computation
   } compute;
   struct Memory {
     double device_gb_per_second = 100;  // where the worker computes
@@ -34,6 +35,10 @@ struct Hardware {
     bool shared = false;  // the ranks of a node share it
   };
   Link node, network;  // inside a node, between nodes
+  struct Collectives {
+    int ctas = 0;                  // that a communicator takes which nothing caps; 0: none
+    double cta_gb_per_second = 0;  // that each of them moves, a direction; 0: the link alone bounds the rate
+  } collectives;
 };
 
 /// Reads a hardware file. Throws Error(usage) as config::load does: file, line, key, value, and the nearest known key;

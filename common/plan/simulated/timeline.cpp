@@ -42,6 +42,24 @@ class Simulation {
   double earliest(std::size_t i) const { return i < costs_.earliest_ms.size() ? costs_.earliest_ms[i] : 0; }
   Link link(std::size_t i) const { return i < costs_.links.size() ? costs_.links[i] : Link::none; }
 
+  double taken(std::size_t i) const { return i < costs_.taken.size() ? costs_.taken[i] : 0; }
+
+  /// How long computation takes for a millisecond of work beside the transfers that are under way: at least a
+  /// hundredth of the device stays its own.
+  double slowness() const {
+    double all = 0;
+    for (const Lane& other : lanes_)
+      if (other.under_way) all += taken(other.queue[other.next]);
+    return 1 / std::max(0.01, 1 - all);
+  }
+
+  /// What is left of the computation under way takes longer or shorter than when its slowness was `before`.
+  void change_slowness(double before, double now) {
+    Lane& compute = lanes_[static_cast<std::size_t>(plan::Lane::compute)];
+    double after = slowness();
+    if (compute.under_way && after != before) compute.end_ms = now + (compute.end_ms - now) * after / before;
+  }
+
   bool may_begin(const Lane& lane) const {
     if (lane.under_way || lane.next == lane.queue.size()) return false;
     const std::vector<int>& after = plan_.operations[lane.queue[lane.next]].after;
@@ -63,8 +81,12 @@ class Simulation {
   void begin(Lane& lane, double now) {
     std::size_t operation = lane.queue[lane.next];
     Link over = link(operation);
+    double before = slowness();
     lane.end_ms = now + length(operation) * (over == Link::none ? 1 : change_share(over, 1, now));
+    if (&lane == &lanes_[static_cast<std::size_t>(plan::Lane::compute)])
+      lane.end_ms = now + (lane.end_ms - now) * before;
     lane.under_way = true;
+    change_slowness(before, now);
     spans_[operation].start_ms = now;
   }
 
@@ -84,7 +106,9 @@ class Simulation {
       std::size_t operation = lane.queue[lane.next++];
       spans_[operation].end_ms = now;
       done_[operation] = true;
+      double before = slowness();
       lane.under_way = false;
+      change_slowness(before, now);
       if (Link over = link(operation); over != Link::none) change_share(over, -1, now);
     }
   }

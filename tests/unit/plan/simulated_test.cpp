@@ -71,6 +71,28 @@ TEST(SimulatedExecutor, TransfersOnOneLinkShareIt) {
   EXPECT_EQ(ends({between_nodes, none, between_nodes, between_nodes, none}), (std::vector<double>{22, 4, 28, 26, 22}));
 }
 
+TEST(SimulatedExecutor, ComputationIsSlowerBesideWhatTakesOfTheDevice) {
+  StepPlan plan;
+  plan.operations = {
+      {.kind = OperationKind::forward, .lane = Lane::compute},
+      {.kind = OperationKind::gather, .lane = Lane::gather},
+      {.kind = OperationKind::reduce, .lane = Lane::reduce},
+      {.kind = OperationKind::backward, .lane = Lane::compute},
+  };
+  auto ends = [&](const std::vector<double>& ms, const std::vector<double>& taken) {
+    std::vector<double> found;
+    for (const Span& span : timeline(plan, {ms, {}, {}, taken})) found.push_back(span.end_ms);
+    return found;
+  };
+  EXPECT_EQ(ends({10, 8, 4, 5}, {}), (std::vector<double>{10, 8, 4, 15}));
+  // To 4 both take a quarter: half of the speed, 2 ms of work done; to 8 three quarters, 3 ms more; then 5 alone.
+  EXPECT_EQ(ends({10, 8, 4, 5}, {0, 0.25, 0.25, 0}), (std::vector<double>{13, 8, 4, 18}));
+  // What begins beside a transfer that is under way is slower from its start: to 16 half of 3 ms is done after 10.
+  EXPECT_EQ(ends({5, 16, 0, 6}, {0, 0.5, 0, 0}), (std::vector<double>{10, 16, 0, 19}));
+  // Whatever transfers take, a hundredth is left.
+  EXPECT_EQ(ends({1, 400, 400, 0}, {0, 0.75, 0.75, 0}), (std::vector<double>{100, 400, 400, 100}));
+}
+
 TEST(SimulatedExecutor, StartsNoOperationBeforeItsEarliestTime) {
   OperationCosts costs{durations, {0, 0, 12.5, 0, 40}};
   std::vector<Span> spans = timeline(small_plan(), costs);

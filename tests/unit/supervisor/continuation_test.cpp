@@ -100,6 +100,28 @@ TEST(ThreadCounts, AreAtLeastOne) {
   EXPECT_EQ(config.optimizer.threads, 1);
 }
 
+TEST(Ctas, OfBackendsThatTakeNoneAreRefusedToBeCapped) {
+  config::Config config;
+  EXPECT_NO_THROW(check_ctas(config));
+  using config::MaxCtas;
+  const std::vector<std::pair<std::string, int MaxCtas::*>> keys = {
+      {"gather", &MaxCtas::gather},     {"regather", &MaxCtas::regather}, {"reduce", &MaxCtas::reduce},
+      {"replicas", &MaxCtas::replicas}, {"exchange", &MaxCtas::exchange}, {"matrices", &MaxCtas::matrices}};
+  for (const auto& [name, member] : keys) {
+    std::string key = "collectives.max_ctas." + name;
+    config::Config capped;
+    capped.collectives.max_ctas.*member = 4;
+    try {
+      check_ctas(capped);
+      ADD_FAILURE() << key << " was taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      for (const std::string& part : {key, std::string("is 4"), std::string("leave it 0")})
+        EXPECT_THAT(error.what(), HasSubstr(part));
+    }
+  }
+}
+
 TEST(ThreadCounts, OfAWorldOfTheSameSizeAreKept) {
   config::Config before, now;
   before.parallel.ranks = now.parallel.ranks = 2;
