@@ -20,12 +20,20 @@ typedef struct GanymedeStateSlot {
   const char* meaning; /* slots of two optimizers with equal meaning can be migrated: "momentum", "second_moment" */
 } GanymedeStateSlot;
 
+/* What holds for a hyper-parameter besides its range. */
+enum {
+  GANYMEDE_WHOLE_NUMBER = 1, /* no fractions: a choice, a count, a switch of 0 and 1 */
+  GANYMEDE_FIXED = 2         /* may not change while a run lives */
+};
+
 /* A number that a user may set. Learning rate, weight decay and clipping are no hyper-parameters: every optimizer gets
  * them from [optimizer], in GanymedeStep. */
 typedef struct GanymedeHyperParameter {
   const char* name; /* key in [optimizer.NAME] of the configuration: "beta1" */
   const char* help; /* one line for a person: "decay of the first moment" */
   double default_value, lowest, highest;
+  uint32_t flags; /* GANYMEDE_WHOLE_NUMBER | GANYMEDE_FIXED, or 0: any number in the range, at any time */
+  uint32_t reserved;
 } GanymedeHyperParameter;
 
 /* What one step is computed with, from its decision record. */
@@ -63,8 +71,8 @@ typedef struct GanymedeOptimizer {
   uint32_t size; /* sizeof(GanymedeOptimizer) of the plugin */
   const char* name;
   const char* version;
-  uint32_t slot_count;
-  uint32_t hyper_parameter_count;
+  uint32_t slot_count, slot_size;                       /* sizeof(GanymedeStateSlot) of the plugin */
+  uint32_t hyper_parameter_count, hyper_parameter_size; /* sizeof(GanymedeHyperParameter) of the plugin */
   const GanymedeStateSlot* slots;
   const GanymedeHyperParameter* hyper_parameters;
   /* The update of one chunk. Returns 0, or another value when it cannot be computed (the step is not applied). */

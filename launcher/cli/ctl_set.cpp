@@ -39,11 +39,11 @@ std::pair<std::string, double> read_change(const std::string& text) {
 
 /// Only the plugin knows the ranges of its keys ("optimizer.adamw.beta1").
 void check_with_plugin(const Values& values) {
-  std::vector<std::string> arguments = {"ganymede-optimizer", "check", service::config_file};
+  std::vector<std::string> arguments = {"ganymede-optimizer", "check", service::config_file, "--running"};
   for (const auto& [key, value] : values)
     if (key.starts_with("optimizer.") && key.find('.', key.find('.') + 1) != std::string::npos)
       arguments.insert(arguments.end(), {"--set", fmt::format("{}={}", key, value)});
-  if (arguments.size() > 3) ask_sibling(std::move(arguments), check_seconds);
+  if (arguments.size() > 4) ask_sibling(std::move(arguments), check_seconds);
 }
 
 launcher::ChangeState request(std::uint64_t number, const Values& values) {

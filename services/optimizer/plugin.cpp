@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <set>
@@ -45,14 +46,34 @@ void check_slots(const GanymedeOptimizer& table, const std::string& path) {
   }
 }
 
+bool is_whole(double value) { return value == std::floor(value); }
+
+bool is_sound(const GanymedeHyperParameter& key) {
+  constexpr std::uint32_t known = GANYMEDE_WHOLE_NUMBER | GANYMEDE_FIXED;
+  bool in_range = key.lowest <= key.default_value && key.default_value <= key.highest;
+  bool whole = (key.flags & GANYMEDE_WHOLE_NUMBER) == 0 ||
+               (is_whole(key.lowest) && is_whole(key.default_value) && is_whole(key.highest));
+  return is_name(key.name) && key.help != nullptr && in_range && (key.flags & ~known) == 0 && whole;
+}
+
+/// The arrays of a plugin that was built against another header would be read at the wrong places.
+void check_sizes(const GanymedeOptimizer& table, const std::string& path) {
+  auto check = [&](const char* what, std::uint32_t stated, std::size_t own) {
+    if (stated != own)
+      fail("optimizer plugin {} states {} of {} bytes, ABI {} has {}: build the plugin against this version's header",
+           path, what, stated, GANYMEDE_OPTIMIZER_ABI, own);
+  };
+  check("state slots", table.slot_size, sizeof(GanymedeStateSlot));
+  check("hyper-parameters", table.hyper_parameter_size, sizeof(GanymedeHyperParameter));
+}
+
 void check_hyper_table(const GanymedeOptimizer& table, const std::string& path) {
   std::uint32_t count = table.hyper_parameter_count;
   std::set<std::string> seen;
   bool valid = count <= most_hyper_parameters && (count == 0 || table.hyper_parameters != nullptr);
   for (std::uint32_t i = 0; valid && i < count; i++) {
     const GanymedeHyperParameter& key = table.hyper_parameters[i];
-    valid = is_name(key.name) && key.help != nullptr && key.lowest <= key.default_value &&
-            key.default_value <= key.highest && seen.insert(key.name).second;
+    valid = is_sound(key) && seen.insert(key.name).second;
   }
   if (!valid) fail("optimizer plugin {} has an invalid table of hyper-parameters", path);
 }
@@ -123,6 +144,7 @@ void check_table(const GanymedeOptimizer* table, const std::string& path) {
     fail("optimizer plugin {} has no valid name or version", path);
   }
   if (table->update_chunk == nullptr) fail("optimizer plugin {} has no update_chunk", path);
+  check_sizes(*table, path);
   check_slots(*table, path);
   check_hyper_table(*table, path);
 }
@@ -141,12 +163,22 @@ std::map<std::string, double> hyper_parameters(const GanymedeOptimizer& table, c
     auto found = keys.find(key);
     if (found == keys.end()) refuse_key(key, keys);
     double lowest = found->second->lowest, highest = found->second->highest;
-    if (!(value >= lowest && value <= highest)) {
-      fail_usage("Key 'optimizer.{}' is {}, but has to be {} to {}.", key, value, lowest, highest);
+    bool whole = (found->second->flags & GANYMEDE_WHOLE_NUMBER) != 0;
+    if (!(value >= lowest && value <= highest) || (whole && !is_whole(value))) {
+      fail_usage("Key 'optimizer.{}' is {}, but has to be {}{} to {}.", key, value, whole ? "a whole number, " : "",
+                 lowest, highest);
     }
     values[key] = value;
   }
   return values;
+}
+
+void refuse_fixed(const GanymedeOptimizer& table, const std::string& name, const std::vector<std::string>& keys) {
+  for (const auto& one : std::span(table.hyper_parameters, table.hyper_parameter_count)) {
+    std::string key = fmt::format("optimizer.{}.{}", name, one.name);
+    if ((one.flags & GANYMEDE_FIXED) == 0 || std::find(keys.begin(), keys.end(), key) == keys.end()) continue;
+    fail_usage("Key '{}' is fixed for the life of a run: stop it, and begin another with the new value.", key);
+  }
 }
 
 }  // namespace ganymede::optimizer

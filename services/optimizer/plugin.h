@@ -33,8 +33,11 @@ void check_table(const GanymedeOptimizer* table, const std::string& path);
 
 /// What `settings` have for the plugin `name`, and its defaults where they have nothing; keys as in Optimizer::hyper.
 /// Throws Error(usage) for a key that the plugin does not have (naming those that it has) and for a value out of its
-/// range.
+/// range, or with a fraction where it has to be whole.
 std::map<std::string, double> hyper_parameters(const GanymedeOptimizer& table, const std::string& name,
                                                const config::Optimizer& settings);
+
+/// Throws Error(usage) naming the first of `keys` ("optimizer.NAME.KEY") that may not change while a run lives.
+void refuse_fixed(const GanymedeOptimizer& table, const std::string& name, const std::vector<std::string>& keys);
 
 }  // namespace ganymede::optimizer

@@ -36,6 +36,8 @@ ordered_json as_json(const GanymedeOptimizer& table) {
                                           {"default", key.default_value},
                                           {"lowest", key.lowest},
                                           {"highest", key.highest},
+                                          {"whole", (key.flags & GANYMEDE_WHOLE_NUMBER) != 0},
+                                          {"fixed", (key.flags & GANYMEDE_FIXED) != 0},
                                           {"help", key.help}});
   }
   return object;
@@ -133,7 +135,7 @@ std::string prepare_run(const std::string& run) {
   return print(object);
 }
 
-std::string check_recipe(const std::string& recipe, const std::vector<std::string>& settings, bool json) {
+std::string check_recipe(const std::string& recipe, const std::vector<std::string>& settings, Check check) {
   config::Config config = config::load(recipe, settings);
   std::string folder = chosen(config.optimizer.plugin_folder);
   std::vector<PreparedPlugin> plugins =
@@ -143,13 +145,17 @@ std::string check_recipe(const std::string& recipe, const std::vector<std::strin
       });
   check_groups(config, plugins);
   hyper_of(plugins, config.optimizer);
+  std::vector<std::string> keys;
+  for (const std::string& setting : settings) keys.push_back(setting.substr(0, setting.find('=')));
+  for (const PreparedPlugin& one : plugins)
+    if (check.running) refuse_fixed(*one.plugin.table, one.name, keys);
   ordered_json all = ordered_json::array();
   std::vector<std::string> lines;
   for (const PreparedPlugin& one : plugins) {
     all.push_back(facts_json(one));
     lines.push_back(fmt::format("{} {}", one.plugin.table->name, one.plugin.table->version));
   }
-  return json ? print({{"plugins", all}}) : fmt::format("{}", fmt::join(lines, ", "));
+  return check.json ? print({{"plugins", all}}) : fmt::format("{}", fmt::join(lines, ", "));
 }
 
 std::string list_plugins(const std::string& folder, bool json) {
@@ -177,8 +183,9 @@ std::string describe_plugin(const std::string& folder, const std::string& name, 
     lines.push_back(fmt::format("  state {}: {}, 4 bytes a parameter", slot.name, slot.meaning));
   }
   for (const auto& key : std::span(plugin.table->hyper_parameters, plugin.table->hyper_parameter_count)) {
-    lines.push_back(fmt::format("  optimizer.{}.{} = {}: {} ({} to {})", name, key.name, key.default_value, key.help,
-                                key.lowest, key.highest));
+    lines.push_back(fmt::format("  optimizer.{}.{} = {}: {} ({}{} to {}{})", name, key.name, key.default_value,
+                                key.help, key.flags & GANYMEDE_WHOLE_NUMBER ? "whole, " : "", key.lowest, key.highest,
+                                key.flags & GANYMEDE_FIXED ? "; fixed while a run lives" : ""));
   }
   return fmt::format("{}", fmt::join(lines, "\n"));
 }

@@ -12,9 +12,13 @@ namespace ganymede::optimizer {
 /// hexadecimal digits}], "hyper": {"adamw.beta1": value}}.
 std::string prepare_run(const std::string& run);
 
-/// Name and version of the plugins that a recipe with these settings ("key=value") names, or their facts as prepare_run
-/// has them; they are loaded where they lie and their settings are checked.
-std::string check_recipe(const std::string& recipe, const std::vector<std::string>& settings, bool json);
+struct Check {
+  bool json = false;     // facts as prepare_run has them, not name and version
+  bool running = false;  // the settings are changes of a run that lives: keys that are fixed are refused
+};
+/// Name and version of the plugins that a recipe with these settings ("key=value") names; they are loaded where they
+/// lie and their settings are checked.
+std::string check_recipe(const std::string& recipe, const std::vector<std::string>& settings, Check check = {});
 
 /// One line a plugin, or {"folder", "plugins": [...]} with the objects of `describe_plugin`. A file that is no valid
 /// plugin is listed with the reason.

@@ -21,7 +21,7 @@ namespace {
 struct Request {
   std::string run, folder, name, recipe;
   std::vector<std::string> settings;
-  bool json = false;
+  bool json = false, running = false;
 };
 
 std::string answer(CLI::App& app, int argc, char** argv) {
@@ -32,6 +32,7 @@ std::string answer(CLI::App& app, int argc, char** argv) {
   CLI::App* check = app.add_subcommand("check", "Check the plugin that a recipe names");
   check->add_option("RECIPE", request.recipe, "Recipe file")->required();
   check->add_option("--set", request.settings, "Change a key of the recipe")->allow_extra_args(false);
+  check->add_flag("--running", request.running, "The keys of --set are to change while a run lives");
   CLI::App* list = app.add_subcommand("list", "List the optimizer plugins");
   CLI::App* describe = app.add_subcommand("describe", "Show state slots and hyper-parameters of one plugin");
   describe->add_option("NAME", request.name, "Name of the plugin")->required();
@@ -41,7 +42,7 @@ std::string answer(CLI::App& app, int argc, char** argv) {
   for (CLI::App* command : {check, list, describe}) command->add_flag("--json", request.json, "Print JSON");
   app.parse(argc, argv);
   if (*prepare) return prepare_run(request.run);
-  if (*check) return check_recipe(request.recipe, request.settings, request.json);
+  if (*check) return check_recipe(request.recipe, request.settings, {request.json, request.running});
   if (*list) return list_plugins(request.folder, request.json);
   return describe_plugin(request.folder, request.name, request.json);
 }

@@ -62,6 +62,8 @@ TEST(Plugin, EachFaultIsNamed) {
       {"other_symbol", "no symbol ganymede_optimizer_v1"},
       {"other_abi", "speaks ABI 2"},
       {"other_size", "table of 8 bytes"},
+      {"other_slots", "state slots of 8 bytes"},
+      {"other_keys", "hyper-parameters of 40 bytes"},
       {"no_update", "no update_chunk"},
       {"too_many_slots", "1000 slots"},
       {"same_slot_twice", "'first' is taken twice"},
@@ -93,16 +95,16 @@ TEST(Plugin, NearestOfSeveralNamesIsProposed) {
 
 TEST_F(PluginFiles, RecipeIsCheckedWithoutACopy) {
   write("recipe.toml", "[optimizer]\nname = \"sound\"\nplugin_folder = \"" + faulty + "\"\n");
-  EXPECT_EQ(check_recipe(path("recipe.toml"), {}, false), "faulty 0.1");
-  EXPECT_THAT(check_recipe(path("recipe.toml"), {}, true),
+  EXPECT_EQ(check_recipe(path("recipe.toml"), {}), "faulty 0.1");
+  EXPECT_THAT(check_recipe(path("recipe.toml"), {}, {.json = true}),
               testing::HasSubstr(R"("name":"sound","version":"0.1","slots":["first","second"],"matrices":false)"));
-  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.name=none"}, false); }, ExitCode::usage),
+  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.name=none"}); }, ExitCode::usage),
               testing::HasSubstr("'none' (optimizer.name)"));
-  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.sound.lr=0.75"}, false); }, ExitCode::usage),
+  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.sound.lr=0.75"}); }, ExitCode::usage),
               testing::HasSubstr("'optimizer.sound.lr' is 0.75, but has to be 0 to 0.5"));
-  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.soundd.lr=0.25"}, false); }, ExitCode::usage),
+  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.soundd.lr=0.25"}); }, ExitCode::usage),
               testing::HasSubstr("'soundd'"));
-  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.name=other_abi"}, false); }),
+  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), {"optimizer.name=other_abi"}); }),
               testing::HasSubstr("other_abi"));
   EXPECT_FALSE(fs::exists(path("plugins")));
 }
@@ -179,8 +181,30 @@ TEST(Plugin, HyperParametersAreHeldAgainstItsRanges) {
               testing::HasSubstr("Key 'optimizer.sound.momentum' is not known; there are optimizer.sound.lr"));
 }
 
+TEST(Plugin, FractionsOfWhatIsWholeAreRefused) {
+  Plugin muon = load_plugin(built_in + "/muon.so");
+  config::Optimizer settings;
+  settings.hyper["muon.nesterov"] = 0;
+  EXPECT_EQ(hyper_parameters(*muon.table, "muon", settings).at("muon.nesterov"), 0);
+  settings.hyper["muon.nesterov"] = 0.5;
+  EXPECT_THAT(refusal([&] { hyper_parameters(*muon.table, "muon", settings); }, ExitCode::usage),
+              testing::HasSubstr("Key 'optimizer.muon.nesterov' is 0.5, but has to be a whole number, 0 to 1"));
+}
+
+TEST_F(PluginFiles, WhatIsFixedIsRefusedInARunThatLives) {
+  write("recipe.toml", "[optimizer]\nname = \"fixed_key\"\nplugin_folder = \"" + faulty + "\"\n");
+  const std::vector<std::string> change = {"optimizer.fixed_key.lr=0.25"};
+  EXPECT_NO_THROW(check_recipe(path("recipe.toml"), change));
+  EXPECT_THAT(refusal([&] { check_recipe(path("recipe.toml"), change, {.running = true}); }, ExitCode::usage),
+              testing::HasSubstr("'optimizer.fixed_key.lr' is fixed for the life of a run"));
+  EXPECT_NO_THROW(check_recipe(path("recipe.toml"), {"optimizer.lr=0.25"}, {.running = true}));
+  EXPECT_THAT(describe_plugin(faulty, "fixed_key", false), testing::HasSubstr("(0 to 0.5; fixed while a run lives)"));
+}
+
 TEST(Plugin, TableOfHyperParametersIsChecked) {
-  EXPECT_THAT(refusal([] { load_plugin(faulty + "/bad_key.so"); }), testing::HasSubstr("table of hyper-parameters"));
+  for (const char* name : {"bad_key", "unknown_flag", "broken_whole"})
+    EXPECT_THAT(refusal([&] { load_plugin(faulty + "/" + name + ".so"); }),
+                testing::HasSubstr("table of hyper-parameters"));
 }
 
 TEST(PluginCommands, ListNamesSoundAndBrokenOnes) {
@@ -200,9 +224,9 @@ TEST(PluginCommands, DescribeTellsSlotsAndRanges) {
 TEST_F(PluginFiles, WhatMuonCannotDoIsRefusedBeforeARunIsMade) {
   write("muon.toml", "[optimizer]\nname = \"muon\"\nplugin_folder = \"" + built_in + "\"\n");
   auto refused = [&](const std::vector<std::string>& settings) {
-    return refusal([&] { check_recipe(path("muon.toml"), settings, false); }, ExitCode::usage);
+    return refusal([&] { check_recipe(path("muon.toml"), settings); }, ExitCode::usage);
   };
-  EXPECT_EQ(check_recipe(path("muon.toml"), {}, false), "muon 1.0, adamw 1.0");
+  EXPECT_EQ(check_recipe(path("muon.toml"), {}), "muon 1.0, adamw 1.0");
   std::string bf16 = "newton_schulz.dtype=bf16";
   EXPECT_THAT(refused({bf16, "newton_schulz.where=optimizer"}), testing::HasSubstr("where = \"optimizer\" needs fp32"));
   EXPECT_THAT(refused({bf16, "newton_schulz.form=gram"}),

@@ -8,9 +8,9 @@ constexpr GanymedeStateSlot slots[] = {{"momentum", "momentum"}};
 
 constexpr GanymedeHyperParameter hyper_parameters[] = {
     {"momentum", "decay of the momentum", 0.95, 0, 0.999999},
-    {"nesterov", "1: Nesterov's momentum; 0: the plain one", 1, 0, 1},
+    {"nesterov", "1: Nesterov's momentum; 0: the plain one", 1, 0, 1, GANYMEDE_WHOLE_NUMBER},
     {"scale_rule", "of the step; 0: sqrt(max(1, rows / columns)); 1: 0.2 sqrt(max(rows, columns)), AdamW's RMS", 0, 0,
-     1},
+     1, GANYMEDE_WHOLE_NUMBER},
 };
 
 bool fits(const GanymedeStep* step, const GanymedeChunk* chunk) {
