@@ -26,9 +26,9 @@ config::Config values_of(const ConfigRequest& request) {
   return {};
 }
 
-[[noreturn]] void no_such_key(const std::string& prefix, const std::vector<config::FieldHelp>& keys) {
+[[noreturn]] void no_such_key(const std::string& prefix, const std::vector<Key>& keys) {
   std::vector<std::string> known;
-  for (const auto& key : keys) {
+  for (const Key& key : keys) {
     known.push_back(key.key);
     known.push_back(config::section_of(key.key));
   }
@@ -37,15 +37,43 @@ config::Config values_of(const ConfigRequest& request) {
   fail_usage("No key begins with '{}'; did you mean '{}'?", prefix, near);
 }
 
-std::vector<Key> wanted(const ConfigRequest& request) {
+/// Keys of a parameter group: those of the recipe, or of one that could be called NAME.
+void add_groups(std::vector<Key>& keys, config::OptimizerGroups groups, bool recipe) {
+  if (!recipe) groups["NAME"];
+  for (auto& [name, group] : groups) {
+    config::OptimizerGroup standard;
+    std::vector<config::Field> fields = config::group_fields(name, group);
+    std::vector<config::Field> standards = config::group_fields(name, standard);
+    for (std::size_t i = 0; i < fields.size(); ++i)
+      keys.push_back({fields[i].key, config::type_name(fields[i]), config::to_toml(fields[i]),
+                      config::to_toml(standards[i]), config::allowed(fields[i]), fields[i].help});
+  }
+}
+
+/// Those of plugins that the recipe sets; what their standard is, the plugin alone knows.
+void add_hyper_parameters(std::vector<Key>& keys, std::map<std::string, double> hyper) {
+  for (auto& [name, value] : hyper) {
+    config::Field field = config::hyper_field(name, value);
+    keys.push_back({field.key, config::type_name(field), config::to_toml(field), "", "", field.help});
+  }
+}
+
+std::vector<Key> all_keys(const ConfigRequest& request) {
   config::Config values = values_of(request);
   std::vector<config::Field> fields = config::fields(values);
   std::vector<config::FieldHelp> all = config::keys();
   std::vector<Key> keys;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!all[i].key.starts_with(request.prefix)) continue;
+  for (std::size_t i = 0; i < all.size(); ++i)
     keys.push_back({all[i].key, all[i].type, config::to_toml(fields[i]), all[i].standard, all[i].allowed, all[i].help});
-  }
+  add_groups(keys, values.optimizer.groups, !request.recipe.empty());
+  add_hyper_parameters(keys, values.optimizer.hyper);
+  return keys;
+}
+
+std::vector<Key> wanted(const ConfigRequest& request) {
+  std::vector<Key> all = all_keys(request), keys;
+  for (const Key& key : all)
+    if (key.key.starts_with(request.prefix)) keys.push_back(key);
   if (keys.empty()) no_such_key(request.prefix, all);
   return keys;
 }
@@ -96,11 +124,14 @@ std::string config_text(const ConfigRequest& request) {
                        : std::vector<std::string>{head, "standard", "allowed", "what it is"});
     }
     std::vector<std::string> cells = {config::name_of(key.key), key.standard, allowed_text(key), key.help};
-    if (recipe) cells.insert(cells.begin() + 1, key.value + (key.value == key.standard ? "" : " *"));
+    if (recipe)
+      cells.insert(cells.begin() + 1, key.value + (key.value == key.standard || key.standard.empty() ? "" : " *"));
     tables.at(section).add(std::move(cells));
   }
   std::string text;
   for (const std::string& section : sections) text += (text.empty() ? "" : "\n") + tables.at(section).text();
+  if (std::string("optimizer.").starts_with(request.prefix) || request.prefix.starts_with("optimizer."))
+    text += "\nKeys of a plugin, [optimizer.NAME], are listed by `ganymede optimizer describe NAME`.\n";
   return recipe ? text + "\n* differs from the standard value\n" : text;
 }
 
@@ -111,7 +142,7 @@ std::string config_json(const ConfigRequest& request) {
     list.push_back({{"key", key.key},
                     {"type", key.type},
                     {"value", ordered_json::parse(key.value)},
-                    {"standard", ordered_json::parse(key.standard)},
+                    {"standard", key.standard.empty() ? ordered_json() : ordered_json::parse(key.standard)},
                     {"allowed", key.allowed},
                     {"help", key.help}});
   }

@@ -115,13 +115,14 @@ std::string traffic(const PlanReport& report) {
 /// The choices of the reference job one after another: bytes between nodes follow from them alone.
 std::string between_nodes(const PlanReport& report) {
   if (plan::node_ranks(report.config, report.placement.rank) == report.config.parallel.ranks) return "";
-  std::string text = fmt::format("\n{:<76} {:>9} {:>9} {:>9}\n", "between nodes, GB (1e9 bytes) of this rank in a step",
-                                 "forward", "backward", "gradients");
+  std::string text =
+      fmt::format("\n{:<76} {:>9} {:>9} {:>9} {:>9}\n", "between nodes, GB (1e9 bytes) of this rank in a step",
+                  "forward", "backward", "gradients", "matrices");
   auto line = [&](const char* what, const plan::TrafficChoices& choices) {
     auto lines = plan::step_traffic(report.config, report.placement, choices);
     auto gb = [&](const char* operation) { return static_cast<double>(plan::total(lines, operation).between) / 1e9; };
-    text += fmt::format("  {:<74} {:>9.1f} {:>9.1f} {:>9.1f}\n", what, gb("gather, forward"), gb("gather, backward"),
-                        gb("reduce"));
+    text += fmt::format("  {:<74} {:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f}\n", what, gb("gather, forward"),
+                        gb("gather, backward"), gb("reduce"), gb("update_send") + gb("update_return"));
   };
   plan::TrafficChoices choices = report.choices;
   line("as this plan moves it", choices);

@@ -28,7 +28,8 @@ std::string refusal(const ConfigRequest& request) {
 TEST(Config, ListsEveryKeyOnceWithItsHelp) {
   std::string text = config_text({});
   auto keys = nlohmann::json::parse(config_json({}));
-  ASSERT_EQ(keys.size(), config::keys().size());
+  config::OptimizerGroup group;
+  ASSERT_EQ(keys.size(), config::keys().size() + config::group_fields("NAME", group).size());
   for (const auto& key : keys) {
     EXPECT_EQ(key["value"], key["standard"]) << key["key"];
     EXPECT_NE(text.find(key["help"].get<std::string>()), std::string::npos) << key["key"];
@@ -44,6 +45,27 @@ TEST(Config, ShowsTheValuesOfARecipeAndMarksWhatDiffers) {
   EXPECT_EQ(keys[0]["allowed"], "fp32 or bf16 or fp8");
   EXPECT_NE(config_text(request).find("\"fp8\" *  \"fp32\"    fp32 or bf16 or fp8"), std::string::npos)
       << config_text(request);
+}
+
+TEST(Config, ListsGroupsAndPluginsKeysOfARecipe) {
+  ConfigRequest request{
+      tiny,
+      "optimizer.",
+      {"optimizer.group.embed.match=[\"embed*\"]", "optimizer.group.embed.lr=0.25", "optimizer.adamw.beta1=0.75"}};
+  std::map<std::string, nlohmann::json> found;
+  for (const auto& key : nlohmann::json::parse(config_json(request))) found[key["key"]] = key;
+  EXPECT_EQ(found["optimizer.group.embed.lr"]["value"], 0.25);
+  EXPECT_EQ(found["optimizer.group.embed.lr"]["standard"], -1);
+  EXPECT_EQ(found["optimizer.group.embed.match"]["value"], nlohmann::json({"embed*"}));
+  EXPECT_EQ(found["optimizer.adamw.beta1"]["value"], 0.75);
+  EXPECT_TRUE(found["optimizer.adamw.beta1"]["standard"].is_null()) << "the plugin alone knows it";
+  EXPECT_FALSE(found.contains("optimizer.group.NAME.lr")) << "that is how a group looks where there is no recipe";
+  std::string text = config_text(request);
+  for (const char* part :
+       {"[optimizer.group.embed]", "0.25 *", "[optimizer.adamw]", "ganymede optimizer describe NAME"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
+  EXPECT_NE(config_text({}).find("[optimizer.group.NAME]"), std::string::npos);
+  EXPECT_EQ(config_text({"", "model", {}}).find("describe NAME"), std::string::npos);
 }
 
 TEST(Config, ColumnsOfASectionAreAligned) {
