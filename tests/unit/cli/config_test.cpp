@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "common/base/error.h"
 #include "common/config/config.h"
+#include "common/config/fields.h"
 #include "launcher/cli/table.h"
 #include "launcher/cli/version.h"
 
