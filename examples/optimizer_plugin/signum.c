@@ -5,7 +5,7 @@
 static const GanymedeStateSlot slots[] = {{"momentum", "momentum"}};
 
 enum { beta, hyper_parameter_count };
-static const GanymedeHyperParameter hyper_parameters[] = {{"beta", "decay of the momentum", 0.9, 0.0, 0.999999}};
+static const GanymedeHyperParameter hyper_parameters[] = {{"beta", "decay of the momentum", 0.9, 0.0, 0.999999, 0, 0}};
 
 static float sign(float value) { return (float)((value > 0) - (value < 0)); }
 

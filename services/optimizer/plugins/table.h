@@ -7,6 +7,16 @@
 
 namespace ganymede::plugins {
 
+/// A hyper-parameter that may be any number in its range, and one without fractions.
+constexpr GanymedeHyperParameter number(const char* name, const char* help, double standard, double lowest,
+                                        double highest) {
+  return {name, help, standard, lowest, highest, 0, 0};
+}
+constexpr GanymedeHyperParameter whole_number(const char* name, const char* help, double standard, double lowest,
+                                              double highest) {
+  return {name, help, standard, lowest, highest, GANYMEDE_WHOLE_NUMBER, 0};
+}
+
 /// A built-in plugin's table; the arrays have to live as long as the library.
 template <std::size_t slots, std::size_t keys>
 constexpr GanymedeOptimizer table(const char* name, const GanymedeStateSlot (&state)[slots],

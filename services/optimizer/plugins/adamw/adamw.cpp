@@ -6,10 +6,12 @@ namespace {
 
 constexpr GanymedeStateSlot slots[] = {{"first_moment", "momentum"}, {"second_moment", "second_moment"}};
 
+using ganymede::plugins::number;
+
 constexpr GanymedeHyperParameter hyper_parameters[] = {
-    {"beta1", "decay of the first moment", 0.9, 0, 0.999999},
-    {"beta2", "decay of the second moment", 0.95, 0, 0.999999999},
-    {"eps", "added to the root of the second moment", 1e-8, 1e-30, 1},
+    number("beta1", "decay of the first moment", 0.9, 0, 0.999999),
+    number("beta2", "decay of the second moment", 0.95, 0, 0.999999999),
+    number("eps", "added to the root of the second moment", 1e-8, 1e-30, 1),
 };
 
 int update_chunk(const GanymedeStep* step, const GanymedeChunk* chunk) {

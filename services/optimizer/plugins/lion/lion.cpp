@@ -6,9 +6,11 @@ namespace {
 
 constexpr GanymedeStateSlot slots[] = {{"momentum", "momentum"}};
 
+using ganymede::plugins::number;
+
 constexpr GanymedeHyperParameter hyper_parameters[] = {
-    {"beta1", "share of the momentum in the direction of a step", 0.9, 0, 0.999999999},
-    {"beta2", "decay of the momentum", 0.99, 0, 0.999999999},
+    number("beta1", "share of the momentum in the direction of a step", 0.9, 0, 0.999999999),
+    number("beta2", "decay of the momentum", 0.99, 0, 0.999999999),
 };
 
 int update_chunk(const GanymedeStep* step, const GanymedeChunk* chunk) {

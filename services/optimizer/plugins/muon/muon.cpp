@@ -6,11 +6,14 @@ namespace {
 
 constexpr GanymedeStateSlot slots[] = {{"momentum", "momentum"}};
 
+using ganymede::plugins::number;
+using ganymede::plugins::whole_number;
+
 constexpr GanymedeHyperParameter hyper_parameters[] = {
-    {"momentum", "decay of the momentum", 0.95, 0, 0.999999},
-    {"nesterov", "1: Nesterov's momentum; 0: the plain one", 1, 0, 1, GANYMEDE_WHOLE_NUMBER},
-    {"scale_rule", "of the step; 0: sqrt(max(1, rows / columns)); 1: 0.2 sqrt(max(rows, columns)), AdamW's RMS", 0, 0,
-     1, GANYMEDE_WHOLE_NUMBER},
+    number("momentum", "decay of the momentum", 0.95, 0, 0.999999),
+    whole_number("nesterov", "1: Nesterov's momentum; 0: the plain one", 1, 0, 1),
+    whole_number("scale_rule",
+                 "of the step; 0: sqrt(max(1, rows / columns)); 1: 0.2 sqrt(max(rows, columns)), AdamW's RMS", 0, 0, 1),
 };
 
 bool fits(const GanymedeStep* step, const GanymedeChunk* chunk) {

@@ -6,10 +6,13 @@ namespace {
 
 constexpr GanymedeStateSlot slots[] = {{"momentum", "momentum"}};
 
+using ganymede::plugins::number;
+using ganymede::plugins::whole_number;
+
 constexpr GanymedeHyperParameter hyper_parameters[] = {
-    {"momentum", "decay of the momentum; 0: plain gradient descent", 0.9, 0, 0.999999999},
-    {"dampening", "the momentum takes 1 minus this of a gradient", 0, 0, 1},
-    {"nesterov", "1: a step looks ahead along the momentum; 0: it does not", 0, 0, 1, GANYMEDE_WHOLE_NUMBER},
+    number("momentum", "decay of the momentum; 0: plain gradient descent", 0.9, 0, 0.999999999),
+    number("dampening", "the momentum takes 1 minus this of a gradient", 0, 0, 1),
+    whole_number("nesterov", "1: a step looks ahead along the momentum; 0: it does not", 0, 0, 1),
 };
 
 int update_chunk(const GanymedeStep* step, const GanymedeChunk* chunk) {
