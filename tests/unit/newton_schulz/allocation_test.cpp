@@ -13,15 +13,16 @@ std::atomic<int> allocations{0};
 
 }  // namespace
 
-void* operator new(std::size_t bytes) {
+// Not inlined: where only one of a pair is, the compiler takes them for mismatched.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++allocations;
   if (void* memory = std::malloc(bytes)) return memory;
   throw std::bad_alloc();
 }
 
-void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace ganymede::newton_schulz {
 namespace {
