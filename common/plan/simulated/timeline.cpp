@@ -103,10 +103,10 @@ class Simulation {
   void end_what_is_due(double now) {
     for (Lane& lane : lanes_) {
       if (!lane.under_way || lane.end_ms > now) continue;
+      double before = slowness();
       std::size_t operation = lane.queue[lane.next++];
       spans_[operation].end_ms = now;
       done_[operation] = true;
-      double before = slowness();
       lane.under_way = false;
       change_slowness(before, now);
       if (Link over = link(operation); over != Link::none) change_share(over, -1, now);
