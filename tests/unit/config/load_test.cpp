@@ -86,7 +86,21 @@ TEST_F(Effective, HasEveryKeyWithAnExplanation) {
   EXPECT_NO_THROW(load_text(text));
 }
 
-/// "run.steps", … of the structs in config.h: one member a line, "  type name = value;  // …".
+/// The names of "  type name = value, name = value;".
+std::vector<std::string> names_of(const std::string& declaration) {
+  std::vector<std::string> names;
+  std::istringstream parts(declaration.substr(0, declaration.find(';')));
+  for (std::string part; std::getline(parts, part, ',');) {
+    std::istringstream words(part);
+    std::string word;
+    if (names.empty()) words >> word;  // the type
+    words >> word;
+    names.push_back(word);
+  }
+  return names;
+}
+
+/// "run.steps", … of the structs in config.h: members of one type a line.
 std::set<std::string> members_of_the_header() {
   std::ifstream file(GANYMEDE_SOURCE_DIR "/common/config/config.h");
   std::set<std::string> members{
@@ -103,13 +117,15 @@ std::set<std::string> members_of_the_header() {
         if (std::isupper(c) != 0 && !section.empty()) section += '_';
         section += static_cast<char>(std::tolower(c));
       }
+      if (section == "max_ctas") section = "collectives.max_ctas";
     } else if (line.starts_with("  ") && !line.starts_with("  //") && line.find(';') != std::string::npos) {
-      members.insert(section + "." + second);
+      for (const std::string& name : names_of(line)) members.insert(section + "." + name);
     }
   }
   std::erase_if(members, [](const std::string& key) {  // keys that a recipe names itself
     return key == "optimizer.hyper" || key == "optimizer.groups" || key.starts_with("optimizer_group.");
   });
+  members.erase("collectives.max_ctas");  // a section of its own
   return members;
 }
 
