@@ -45,13 +45,11 @@ std::int64_t side_slots(const config::Config& config, const placement::Placement
 
 Layout control_layout(const config::Config& config, const placement::Placement& placement) {
   auto buckets = static_cast<std::int64_t>(placement.buckets.size());
-  return lay_out(
-      "control",
-      {entry("block", ElementType::u8, {sizeof(step_protocol::ControlBlock)}),
-       entry("gradients_ready", ElementType::u64, {buckets}), entry("working_copy_ready", ElementType::u64, {buckets}),
-       entry("matrices_sent", ElementType::u64, {buckets}), entry("matrices_returned", ElementType::u64, {buckets}),
-       entry("expert_counts", ElementType::i64, {expert_count_elements(config)}),
-       entry("services", ElementType::u64, {4, sizeof(step_protocol::ServiceWords) / 8})});
+  return lay_out("control", {entry("block", ElementType::u8, {sizeof(step_protocol::ControlBlock)}),
+                             entry("gradients_ready", ElementType::u64, {buckets}),
+                             entry("working_copy_ready", ElementType::u64, {buckets}),
+                             entry("expert_counts", ElementType::i64, {expert_count_elements(config)}),
+                             entry("services", ElementType::u64, {4, sizeof(step_protocol::ServiceWords) / 8})});
 }
 
 Layout master_layout(const placement::Placement& placement) {
@@ -66,18 +64,26 @@ Layout working_layout(const config::Config& config, const placement::Placement& 
   return one_array("working", ElementType::u8, wire::working_form(config, placement).bytes);
 }
 
-Layout state_layout(const placement::Placement& placement, int epoch) {
-  std::vector<Entry> entries;
+std::string state_name(std::uint64_t epoch) { return fmt::format("state.{}", epoch); }
+std::string matrices_name(std::uint64_t epoch) { return fmt::format("matrices.{}", epoch); }
+std::string side_name(std::uint64_t epoch) { return fmt::format("side.{}", epoch); }
+
+Layout state_layout(const placement::Placement& placement, std::uint64_t epoch) {
+  auto buckets = static_cast<std::int64_t>(placement.buckets.size());
+  std::vector<Entry> entries = {entry("words", ElementType::u64, {sizeof(step_protocol::EpochWords) / 8}),
+                                entry("matrices_sent", ElementType::u64, {buckets}),
+                                entry("matrices_returned", ElementType::u64, {buckets})};
+  std::size_t slots = 0;
   for (std::int64_t elements : placement.columns) {
-    entries.push_back(entry(fmt::format("slot.{}", entries.size()), ElementType::f32, {elements}));
+    entries.push_back(entry(fmt::format("slot.{}", slots++), ElementType::f32, {elements}));
   }
   entries.push_back(entry("redo", ElementType::f32, {redo_rows(placement), placement::chunk_elements}));
-  return lay_out(fmt::format("state.{}", epoch), std::move(entries));
+  return lay_out(state_name(epoch), std::move(entries));
 }
 
-Layout matrices_layout(const config::Config& config, const placement::Placement& placement) {
+Layout matrices_layout(const config::Config& config, const placement::Placement& placement, std::uint64_t epoch) {
   std::int64_t handed = handover_elements(config, placement);
-  return lay_out("matrices",
+  return lay_out(matrices_name(epoch),
                  {entry("sent", ElementType::f32, {placement.matrix_elements}),
                   entry("returned", ElementType::f32, {placement.matrix_elements}),
                   entry("handover", ElementType::u64, {sizeof(HandoverWords) / 8}),
@@ -104,22 +110,28 @@ Layout batches_layout(const config::Config& config, const placement::Placement& 
   return lay_out("batches", std::move(entries));
 }
 
-Layout side_layout(const config::Config& config, const placement::Placement& placement) {
+Layout side_layout(const config::Config& config, const placement::Placement& placement, std::uint64_t epoch) {
   auto chunks = static_cast<std::int64_t>(placement.chunks.size());
-  return lay_out("side",
+  return lay_out(side_name(epoch),
                  {entry("read_marks", ElementType::u64, {chunks}), entry("image_flags", ElementType::u64, {chunks}),
                   entry("images", ElementType::f32,
                         {side_slots(config, placement), redo_rows(placement), placement::chunk_elements})});
 }
 
+std::vector<Layout> epoch_layouts(const config::Config& config, const placement::Placement& placement,
+                                  std::uint64_t epoch) {
+  std::vector<Layout> layouts = {state_layout(placement, epoch), side_layout(config, placement, epoch)};
+  if (placement.matrix_elements > 0 || handover_elements(config, placement) > 0) {
+    layouts.push_back(matrices_layout(config, placement, epoch));
+  }
+  return layouts;
+}
+
 std::vector<Layout> cell_layouts(const config::Config& config, const placement::Placement& placement) {
   std::vector<Layout> layouts = {control_layout(config, placement), master_layout(placement),
-                                 working_layout(config, placement), state_layout(placement, 0),
-                                 gradients_layout(placement),       arena_layout(config, placement),
-                                 batches_layout(config, placement), side_layout(config, placement)};
-  if (placement.matrix_elements > 0 || handover_elements(config, placement) > 0) {
-    layouts.push_back(matrices_layout(config, placement));
-  }
+                                 working_layout(config, placement), gradients_layout(placement),
+                                 arena_layout(config, placement),   batches_layout(config, placement)};
+  for (Layout& layout : epoch_layouts(config, placement, 0)) layouts.push_back(std::move(layout));
   if (plan::pool_is_published(config)) layouts.push_back(exchange_layout(plan::pool_bytes(config, placement)));
   return layouts;
 }

@@ -15,9 +15,8 @@ namespace ganymede::shm {
 std::int64_t side_slots(const config::Config& config, const placement::Placement& placement);
 
 /// "control": entry `block` (step_protocol::ControlBlock), `gradients_ready`, `working_copy_ready` (u64 [buckets]),
-/// `matrices_sent`, `matrices_returned` (u64 [buckets]: the newest step whose first phases are complete in a bucket,
-/// and whose orthogonalised matrices are there), `expert_counts` (i64 [MoE layers · experts, at least 1], of the
-/// decided record), `services` (u64 [4][4]: step_protocol::ServiceWords by service::Kind).
+/// `expert_counts` (i64 [MoE layers · experts, at least 1], of the decided record), `services` (u64 [4][4]:
+/// step_protocol::ServiceWords by service::Kind).
 Layout control_layout(const config::Config& config, const placement::Placement& placement);
 /// "master": entry `values` (f32 [shard_elements]).
 Layout master_layout(const placement::Placement& placement);
@@ -25,14 +24,23 @@ Layout master_layout(const placement::Placement& placement);
 Layout gradients_layout(const placement::Placement& placement);
 /// "working": entry `values` (u8 [bytes]): the shard of each bucket in its format; wire::working_form says where.
 Layout working_layout(const config::Config& config, const placement::Placement& placement);
-/// "state.<epoch>": entries `slot.0`, `slot.1`, … (f32 [Placement::columns]) and `redo` (f32 [1 + columns]
-/// [chunk_elements]: new values of one chunk of the master, then of every state slot; in the first phase of matrices
-/// what is orthogonalised in place of the master).
-Layout state_layout(const placement::Placement& placement, int epoch);
-/// "matrices": `sent` and `returned` (f32 [matrix_elements]): this rank's rows of what is orthogonalised, and of what
-/// came of it; and what is handed over to the optimizer server, see handover.h: `handover` (u64 [6]), `handover_in` and
-/// `handover_out` (f32 [handover_elements]). Only where this rank has to do with matrices that are updated whole.
-Layout matrices_layout(const config::Config& config, const placement::Placement& placement);
+/// What depends on the optimizer belongs to a state epoch, and has its number in the name: `placement` is that of the
+/// epoch.
+std::string state_name(std::uint64_t epoch);
+std::string matrices_name(std::uint64_t epoch);
+std::string side_name(std::uint64_t epoch);
+
+/// "state.<epoch>": entries `words` (u64 [2]: step_protocol::EpochWords), `matrices_sent`, `matrices_returned` (u64
+/// [buckets]: the newest step whose first phases are complete in a bucket, and whose orthogonalised matrices are
+/// there), `slot.0`, `slot.1`, … (f32 [Placement::columns]) and `redo` (f32 [1 + columns] [chunk_elements]: new values
+/// of one chunk of the master, then of every state slot; in the first phase of matrices what is orthogonalised in place
+/// of the master).
+Layout state_layout(const placement::Placement& placement, std::uint64_t epoch);
+/// "matrices.<epoch>": `sent` and `returned` (f32 [matrix_elements]): this rank's rows of what is orthogonalised, and
+/// of what came of it; and what is handed over to the optimizer server, see handover.h: `handover` (u64 [6]),
+/// `handover_in` and `handover_out` (f32 [handover_elements]). Only where this rank has to do with matrices that are
+/// updated whole.
+Layout matrices_layout(const config::Config& config, const placement::Placement& placement, std::uint64_t epoch);
 /// "arena": entry `values` (u8): a slot of plan::hidden_bytes for the saved input of every offloaded layer and row of a
 /// micro-batch; the plan says what lies where.
 Layout arena_layout(const config::Config& config, const placement::Placement& placement);
@@ -42,10 +50,14 @@ Layout arena_layout(const config::Config& config, const placement::Placement& pl
 /// `validation_tokens`, `_targets`, `_documents` (i32 [1][validation rows][seq_len]) for the held-out rows of this
 /// rank.
 Layout batches_layout(const config::Config& config, const placement::Placement& placement);
-/// "side": `read_marks`, `image_flags` (u64 [chunks]) and `images` (f32 [side slots][1 + columns][chunk_elements]).
-Layout side_layout(const config::Config& config, const placement::Placement& placement);
+/// "side.<epoch>": `read_marks`, `image_flags` (u64 [chunks]) and `images` (f32 [side slots][1 + columns]
+/// [chunk_elements]).
+Layout side_layout(const config::Config& config, const placement::Placement& placement, std::uint64_t epoch);
 
-/// All of them for one cell, in the order in which the launcher creates them.
+/// Those of one state epoch.
+std::vector<Layout> epoch_layouts(const config::Config& config, const placement::Placement& placement,
+                                  std::uint64_t epoch);
+/// All of them for one cell whose run begins, with the first epoch, in the order in which the launcher creates them.
 std::vector<Layout> cell_layouts(const config::Config& config, const placement::Placement& placement);
 
 /// Number of validation rows that one rank computes: ceil(validation.rows / world).

@@ -1,3 +1,4 @@
+#include "common/cell/layouts.h"
 #include "common/service/service.h"
 
 namespace ganymede::service {
@@ -12,11 +13,21 @@ Control control_of(shm::Segment& segment) {
   control.block = segment.span<step_protocol::ControlBlock>("block").data();
   control.gradients_ready = segment.span<step_protocol::Word>("gradients_ready");
   control.working_copy_ready = segment.span<step_protocol::Word>("working_copy_ready");
-  control.matrices_sent = segment.span<step_protocol::Word>("matrices_sent");
-  control.matrices_returned = segment.span<step_protocol::Word>("matrices_returned");
   control.expert_counts = segment.span<std::int64_t>("expert_counts");
   control.services = segment.span<step_protocol::ServiceWords>("services");
   return control;
+}
+
+EpochControl epoch_control_of(shm::Segment& state) {
+  EpochControl control;
+  control.words = reinterpret_cast<step_protocol::EpochWords*>(state.span<step_protocol::Word>("words").data());
+  control.matrices_sent = state.span<step_protocol::Word>("matrices_sent");
+  control.matrices_returned = state.span<step_protocol::Word>("matrices_returned");
+  return control;
+}
+
+EpochControl epoch_control(Context& context, std::uint64_t epoch) {
+  return epoch_control_of(context.segment(shm::state_name(epoch)));
 }
 
 }  // namespace ganymede::service

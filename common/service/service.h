@@ -25,14 +25,22 @@ struct Control {
   step_protocol::ControlBlock* block = nullptr;
   std::span<step_protocol::Word> gradients_ready;     // [buckets]
   std::span<step_protocol::Word> working_copy_ready;  // [buckets]
-  std::span<step_protocol::Word> matrices_sent;       // [buckets], by the optimizer server
-  std::span<step_protocol::Word> matrices_returned;   // [buckets], by the worker
   std::span<std::int64_t> expert_counts;              // [MoE layers · experts]
   std::span<step_protocol::ServiceWords> services;    // [4], by Kind
 };
 
 /// The view of a mapped segment `control`. Valid as long as the segment is mapped.
 Control control_of(shm::Segment& segment);
+
+/// Typed view of the words of one state epoch of this cell, in its segment "state.<epoch>". Thread-safe like Control.
+struct EpochControl {
+  step_protocol::EpochWords* words = nullptr;
+  std::span<step_protocol::Word> matrices_sent;      // [buckets], by the optimizer server
+  std::span<step_protocol::Word> matrices_returned;  // [buckets], by the worker
+};
+
+/// The view of a mapped segment "state.<epoch>". Valid as long as the segment is mapped.
+EpochControl epoch_control_of(shm::Segment& state);
 
 /// What a service's body gets. Lives as long as the service runs.
 class Context {
@@ -64,6 +72,9 @@ class Context {
   virtual bool wait(const step_protocol::Word& word, const std::function<bool(std::uint64_t)>& ready,
                     const std::function<bool()>& give_up, Deadline deadline, const char* what) = 0;
 };
+
+/// The same of the context's cell. Throws Error when the cell has no such epoch.
+EpochControl epoch_control(Context& context, std::uint64_t epoch);
 
 /// `main` of a service: parses `--run DIR --rank R`, changes into the run directory, reads `config.toml` and
 /// `job.json`, takes the lock of (service, rank), attaches control, registers, starts the heartbeat, runs `body`,

@@ -56,16 +56,31 @@ Setting offered_setting(const ControlBlock& block) {
   }
 }
 
-InForce in_force(const ControlBlock& block) {
+namespace {
+
+/// The newest decided one; nothing before the first step.
+std::optional<DecisionRecord> newest_record(const ControlBlock& block) {
   while (true) {
     std::uint64_t step = block.decided_step.load(std::memory_order_acquire);
     DecisionRecord record = block.record_of(step);
     std::atomic_thread_fence(std::memory_order_acquire);
     // Its slot is not written before the next step is decided.
     if (block.decided_step.load(std::memory_order_relaxed) != step) continue;
-    if (step == 0 || record.step != step || !record.intact()) return {};
-    return {record.change_number, record.change_step};
+    if (step == 0 || record.step != step || !record.intact()) return std::nullopt;
+    return record;
   }
+}
+
+}  // namespace
+
+InForce in_force(const ControlBlock& block) {
+  std::optional<DecisionRecord> newest = newest_record(block);
+  return newest ? InForce{newest->change_number, newest->change_step} : InForce{};
+}
+
+std::uint64_t epoch_in_force(const ControlBlock& block) {
+  std::optional<DecisionRecord> newest = newest_record(block);
+  return newest ? newest->state_epoch : 0;
 }
 
 }  // namespace ganymede::step_protocol

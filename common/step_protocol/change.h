@@ -36,4 +36,8 @@ struct InForce {
 };
 InForce in_force(const ControlBlock& block);
 
+/// The state epoch of the newest decided record: whose words say what is committed. The first one before the first
+/// step.
+std::uint64_t epoch_in_force(const ControlBlock& block);
+
 }  // namespace ganymede::step_protocol

@@ -100,8 +100,6 @@ struct ControlBlock {
   Word decided_step;    // starts at load_step
   Word served_request;  // newest snapshot_request that a record has honoured
   // Written by the optimizer server.
-  Word chunks_done;  // step × chunks + k (rule 12); starts at load_step × chunks
-  Word seal;         // step × chunks + k + 1 of the chunk whose redo area is complete; 0: none (rule 13)
   Word state_ready;  // 1: master and state are loaded, all working copies of load_step are published
   // Written by the checkpoint service, `restored` last.
   StepStatistics loaded_statistics;  // up to and with load_step; none when that is another run's
@@ -119,6 +117,13 @@ struct ControlBlock {
   /// before it until the next one is being written.
   DecisionRecord& record_of(std::uint64_t step) { return records[step % 2]; }
   const DecisionRecord& record_of(std::uint64_t step) const { return records[step % 2]; }
+};
+
+/// How far the updates of one state epoch are: its chunks are those of the epoch's placement. In the segment
+/// `state.<epoch>`, written by the epoch's optimizer server.
+struct EpochWords {
+  Word chunks_done;  // step × chunks + k (rule 12); starts at load_step × chunks
+  Word seal;         // step × chunks + k + 1 of the chunk whose redo area is complete; 0: none (rule 13)
 };
 
 /// One per service of the cell, written by that service: what `ctl where` and the launcher's watch read.

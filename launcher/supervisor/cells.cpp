@@ -31,12 +31,16 @@ void fill_with_never(std::span<Word> words) {
 }
 
 /// All other words begin with zero, as the keeper's memory does.
-void begin(service::Control& control, const config::Config& config, std::uint64_t load_step, std::uint64_t chunks) {
+void begin(service::Control& control, const config::Config& config, std::uint64_t load_step) {
   step_protocol::prepare(*control.block, service::setting_of(config));
   fill_with_never(control.working_copy_ready);
   control.block->load_step.store(load_step);
   control.block->decided_step.store(load_step);
-  control.block->chunks_done.store(load_step * chunks);
+}
+
+/// The same of the first state epoch.
+void begin_epoch(shm::Segment& state, std::uint64_t load_step, std::uint64_t chunks) {
+  service::epoch_control_of(state).words->chunks_done.store(load_step * chunks);
 }
 
 NewCell make_cell(const config::Config& config, const service::Job& job, int rank, int local_rank,
@@ -59,14 +63,16 @@ Cells Cells::create(const config::Config& config, const service::Job& job, coord
   Cells cells;
   cells.ranks_ = ranks;
   for (int i = 0; i < ranks.count; ++i) {
+    auto placement = placement::build(config, ranks.first + i, job.optimizers());
     for (auto& segment : made[static_cast<std::size_t>(i)].segments) {
+      if (segment.layout().name == shm::state_name(0)) begin_epoch(segment, load_step, placement.chunks.size());
       if (segment.layout().name == "batches") {
         fill_with_never(segment.span<Word>("words"));
         fill_with_never(segment.span<Word>("validation_words"));
       }
       if (segment.layout().name != control_name) continue;
       service::Control control = service::control_of(segment);
-      begin(control, config, load_step, placement::build(config, ranks.first + i, job.optimizers()).chunks.size());
+      begin(control, config, load_step);
       cells.cells_.push_back({std::move(segment), control});
     }
   }

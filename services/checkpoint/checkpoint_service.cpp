@@ -6,9 +6,11 @@
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "common/cell/layouts.h"
 #include "common/os/files.h"
 #include "common/os/futex.h"
 #include "common/service/settings.h"
+#include "common/step_protocol/change.h"
 #include "common/step_protocol/snapshot_machine.h"
 #include "common/step_protocol/snapshot_statistics.h"
 #include "services/checkpoint/manifests.h"
@@ -40,11 +42,12 @@ LiveCell CheckpointService::live_cell() {
   cell.placement = &context_.placement();
   cell.control = context_.control().block;
   cell.master = context_.segment("master").span<float>("values");
-  shm::Segment& state = context_.segment("state.0");
+  std::uint64_t epoch = step_protocol::epoch_in_force(*cell.control);
+  shm::Segment& state = context_.segment(shm::state_name(epoch));
   for (std::size_t i = 0; i < context_.placement().columns.size(); ++i) {
     cell.state.emplace_back(state.span<float>(fmt::format("slot.{}", i)));
   }
-  shm::Segment& side = context_.segment("side");
+  shm::Segment& side = context_.segment(shm::side_name(epoch));
   cell.read_marks = side.span<Word>("read_marks");
   cell.image_flags = side.span<Word>("image_flags");
   cell.images = side.span<float>("images");
@@ -73,8 +76,9 @@ void CheckpointService::restore_if_asked() {
   CheckpointView view =
       open_checkpoint(settings_.load_from.empty() ? settings_.checkpoints : settings_.load_from, step, progressed);
   CellArrays arrays{context_.segment("master").span<float>("values"), {}};
+  shm::Segment& state = context_.segment(shm::state_name(step_protocol::epoch_in_force(control)));
   for (std::size_t i = 0; i < context_.placement().columns.size(); ++i) {
-    arrays.state.push_back(context_.segment("state.0").span<float>(fmt::format("slot.{}", i)));
+    arrays.state.push_back(state.span<float>(fmt::format("slot.{}", i)));
   }
   restore(view, context_.placement(), arrays, [&](std::uint64_t, std::uint64_t) { progressed(); });
   bool own = settings_.load_from.empty();  // what is usual in another run says nothing about this one

@@ -14,6 +14,7 @@ namespace ganymede::optimizer {
 /// whoever makes it keeps the memory alive.
 struct CellMemory {
   step_protocol::ControlBlock* control = nullptr;
+  step_protocol::EpochWords* words = nullptr;
   std::span<step_protocol::Word> working_copy_ready;       // [buckets]
   std::span<const std::int64_t> expert_counts;             // [MoE layers · experts], of the decided record
   std::span<const float> gradients;                        // [shard_elements]

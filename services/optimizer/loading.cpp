@@ -53,7 +53,7 @@ bool load_state(service::Context& context, const CellMemory& memory) {
   const placement::Placement& placement = context.placement();
   std::uint64_t step = control.load_step.load(std::memory_order_acquire);
   if (control.state_ready.load(std::memory_order_acquire) == 1) {
-    std::uint64_t done = control.chunks_done.load(std::memory_order_acquire), chunks = placement.chunks.size();
+    std::uint64_t done = memory.words->chunks_done.load(std::memory_order_acquire), chunks = placement.chunks.size();
     log::info("going on after step {} and {} of {} chunks", done / chunks, done % chunks, chunks);
     return true;
   }

@@ -4,7 +4,9 @@
 
 #include "common/base/error.h"
 #include "common/base/log.h"
+#include "common/cell/layouts.h"
 #include "common/service/run_directory.h"
+#include "common/step_protocol/change.h"
 #include "services/optimizer/loading.h"
 #include "services/optimizer/operations.h"
 #include "services/optimizer/plugin.h"
@@ -61,10 +63,13 @@ double side_wait_seconds(const config::Config& config) { return config.launch.co
 
 CellMemory attach(service::Context& context) {
   service::Control& control = context.control();
-  shm::Segment& state = context.segment("state.0");
-  shm::Segment& side = context.segment("side");
+  std::uint64_t epoch = step_protocol::epoch_in_force(*control.block);
+  service::EpochControl words = service::epoch_control(context, epoch);
+  shm::Segment& state = context.segment(shm::state_name(epoch));
+  shm::Segment& side = context.segment(shm::side_name(epoch));
   CellMemory memory;
   memory.control = control.block;
+  memory.words = words.words;
   memory.working_copy_ready = control.working_copy_ready;
   memory.expert_counts = control.expert_counts;
   memory.gradients = context.segment("gradients").span<const float>("values");
@@ -72,11 +77,12 @@ CellMemory attach(service::Context& context) {
   for (std::size_t i = 0; i < context.placement().columns.size(); i++) {
     memory.state.push_back(state.span<float>(fmt::format("slot.{}", i)));
   }
-  memory.matrices_sent = control.matrices_sent;
-  memory.matrices_returned = control.matrices_returned;
+  memory.matrices_sent = words.matrices_sent;
+  memory.matrices_returned = words.matrices_returned;
   if (context.placement().matrix_elements > 0) {
-    memory.sent = context.segment("matrices").span<float>("sent");
-    memory.returned = context.segment("matrices").span<const float>("returned");
+    shm::Segment& matrices = context.segment(shm::matrices_name(epoch));
+    memory.sent = matrices.span<float>("sent");
+    memory.returned = matrices.span<const float>("returned");
   }
   memory.redo = state.span<float>("redo");
   memory.working = context.segment("working").span<std::byte>("values");

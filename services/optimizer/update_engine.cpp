@@ -28,7 +28,7 @@ UpdateEngine::UpdateEngine(const placement::Placement& placement, Tables tables,
   }
   // A bucket of which this rank owns nothing is complete with the one before it.
   for (std::size_t i = 1; i < bucket_end_.size(); i++) bucket_end_[i] = std::max(bucket_end_[i], bucket_end_[i - 1]);
-  std::uint64_t done = memory.control->chunks_done.load(std::memory_order_acquire);
+  std::uint64_t done = memory.words->chunks_done.load(std::memory_order_acquire);
   std::uint64_t chunks = placement.chunks.size(), within = done % chunks;
   publish_buckets(done / chunks, within, chunks);
   publish_matrices(done / chunks, within, chunks);
@@ -47,8 +47,8 @@ Advance UpdateEngine::advance() {
 sp::UpdateWords UpdateEngine::read_words() {
   sp::ControlBlock& control = *memory_.control;
   sp::UpdateWords words;
-  words.chunks_done = control.chunks_done.load(std::memory_order_acquire);
-  words.seal = control.seal.load(std::memory_order_acquire);
+  words.chunks_done = memory_.words->chunks_done.load(std::memory_order_acquire);
+  words.seal = memory_.words->seal.load(std::memory_order_acquire);
   words.snapshot = control.snapshot.load(std::memory_order_acquire);
   words.decided_step = control.decided_step.load(std::memory_order_acquire);
   std::uint64_t committed = sp::committed_step(words.chunks_done, placement_.chunks.size());
@@ -93,7 +93,6 @@ bool UpdateEngine::changes(const Action& action) const {
 }
 
 bool UpdateEngine::perform(const Action& action) {
-  sp::ControlBlock& control = *memory_.control;
   switch (action.kind) {
     case UpdateActionKind::await_decision:
       return false;
@@ -101,12 +100,13 @@ bool UpdateEngine::perform(const Action& action) {
       arm(action.step);
       return true;
     case UpdateActionKind::clear_seal:
-      control.seal.store(0, std::memory_order_release);
+      memory_.words->seal.store(0, std::memory_order_release);
       return true;
     case UpdateActionKind::compute:
       return compute(action);
     case UpdateActionKind::store_seal:
-      control.seal.store(control.chunks_done.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+      memory_.words->seal.store(memory_.words->chunks_done.load(std::memory_order_relaxed) + 1,
+                                std::memory_order_release);
       return true;
     case UpdateActionKind::copy:
       if (!changes(action)) return true;
@@ -141,12 +141,12 @@ void UpdateEngine::arm(std::uint64_t step) {
 }
 
 void UpdateEngine::count(const Action& action) {
-  std::uint64_t done = memory_.control->chunks_done.load(std::memory_order_relaxed) + 1;
-  memory_.control->chunks_done.store(done, std::memory_order_release);
+  std::uint64_t done = memory_.words->chunks_done.load(std::memory_order_relaxed) + 1;
+  memory_.words->chunks_done.store(done, std::memory_order_release);
   publish_buckets(action.step, action.chunk, action.chunk + 1);
   publish_matrices(action.step, action.chunk, action.chunk + 1);
   if (action.chunk + 1 < placement_.chunks.size()) return;
-  os::wake(memory_.control->chunks_done);  // whoever waits on the word waits for a whole step
+  os::wake(memory_.words->chunks_done);  // whoever waits on the word waits for a whole step
   images_.report(action.step);
 }
 

@@ -6,8 +6,10 @@
 #include "common/base/deadline.h"
 #include "common/base/error.h"
 #include "common/cell/handover.h"
+#include "common/cell/layouts.h"
 #include "common/newton_schulz/cblas/cblas_products.h"
 #include "common/os/futex.h"
+#include "common/step_protocol/change.h"
 #include "services/optimizer/team.h"
 
 namespace ganymede::optimizer {
@@ -54,7 +56,7 @@ void serve_handovers(service::Context& context, const std::function<bool()>& end
   Team team(std::max(context.config().optimizer.threads, 1));
   newton_schulz::CblasProducts products(tasks_on(team));
   newton_schulz::Workspace workspace;
-  shm::Segment& matrices = context.segment("matrices");
+  shm::Segment& matrices = context.segment(shm::matrices_name(step_protocol::epoch_in_force(*context.control().block)));
   const step_protocol::Word& request = shm::handover_of(matrices).words->request;
   while (!context.finishing() && !ended()) {
     std::uint64_t seen = request.load(std::memory_order_acquire);

@@ -5,6 +5,7 @@
 
 #include "common/cell/layouts.h"
 #include "common/placement/placement.h"
+#include "common/step_protocol/change.h"
 
 namespace ganymede::worker {
 namespace {
@@ -52,15 +53,17 @@ Cell map_cell(service::Context& context) {
   shm::Segment& batches = context.segment("batches");
   Cell cell;
   cell.control = context.control();
+  std::uint64_t epoch = step_protocol::epoch_in_force(*cell.control.block);
+  cell.epoch = service::epoch_control(context, epoch);
   cell.working = context.segment("working").span<std::byte>("values");
   cell.working_form = wire::working_form(config, context.placement());
   cell.gradients = context.segment("gradients").span<float>("values");
   if (context.placement().matrix_elements > 0) {
-    cell.sent = context.segment("matrices").span<const float>("sent");
-    cell.returned = context.segment("matrices").span<float>("returned");
+    cell.sent = context.segment(shm::matrices_name(epoch)).span<const float>("sent");
+    cell.returned = context.segment(shm::matrices_name(epoch)).span<float>("returned");
   }
   if (shm::handover_elements(config, context.placement()) > 0)
-    cell.handover = shm::handover_of(context.segment("matrices"));
+    cell.handover = shm::handover_of(context.segment(shm::matrices_name(epoch)));
   cell.arena = context.segment("arena").span<std::byte>("values");
   cell.train = map_batches(batches, "", placement::rows_of(config, context.rank()).count, config.data.seq_len);
   cell.validation = map_batches(batches, "validation_", shm::validation_rows(config), config.data.seq_len);

@@ -30,6 +30,7 @@ struct Batches {
 
 struct Cell {
   service::Control control;
+  service::EpochControl epoch;     // whose optimizer updates
   std::span<std::byte> working;    // the rank's shards of the working copy
   wire::WorkingForm working_form;  // where they lie in it, and in which format
   std::span<float> gradients;      // [shard_elements]

@@ -108,7 +108,7 @@ float* MatrixOperations::own_result(const Matrix& matrix) {
 
 /// After a kill the optimizer server may have begun with what there is already: it stays as it is.
 bool MatrixOperations::returned_already(int bucket) const {
-  const step_protocol::Word& word = bench_.cell.control.matrices_returned[static_cast<std::size_t>(bucket)];
+  const step_protocol::Word& word = bench_.cell.epoch.matrices_returned[static_cast<std::size_t>(bucket)];
   return word.load(std::memory_order_acquire) == bench_.pass.step;
 }
 
@@ -120,12 +120,12 @@ void MatrixOperations::await_first_phase(int bucket) {
     return;
   std::uint64_t step = bench_.pass.step;
   bench_.surroundings.wait(
-      WaitKind::update, bench_.cell.control.matrices_sent[static_cast<std::size_t>(bucket)],
+      WaitKind::update, bench_.cell.epoch.matrices_sent[static_cast<std::size_t>(bucket)],
       [step](std::uint64_t value) { return value == step; }, "the first phase of a bucket's matrices");
 }
 
 void MatrixOperations::publish(int bucket) {
-  os::store_and_wake(bench_.cell.control.matrices_returned[static_cast<std::size_t>(bucket)], bench_.pass.step);
+  os::store_and_wake(bench_.cell.epoch.matrices_returned[static_cast<std::size_t>(bucket)], bench_.pass.step);
 }
 
 void MatrixOperations::send(const Operation& operation) {

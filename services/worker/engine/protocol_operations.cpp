@@ -56,12 +56,11 @@ void ProtocolOperations::store_gradients(const Operation& operation) {
 
 /// Rule 6: this rank votes only when its own cell has committed the step before.
 void ProtocolOperations::wait_update() {
-  const step_protocol::ControlBlock& block = *bench_.cell.control.block;
   const PassState& pass = bench_.pass;
   std::uint64_t chunks = bench_.placement.chunks.size();
   std::uint64_t committed = pass.step - 1;
   bench_.surroundings.wait(
-      WaitKind::update, block.chunks_done,
+      WaitKind::update, bench_.cell.epoch.words->chunks_done,
       [&](std::uint64_t done) { return step_protocol::committed_step(done, chunks) >= committed; },
       "the update of the step before");
 }

@@ -18,9 +18,9 @@ optimizer::CellMemory writer_memory(TestCell& cell) {
   memory.control = cell.control().block;
   memory.master = cell.array(master_slot);
   for (const std::string& slot : test_slots) memory.state.push_back(cell.array(slot));
-  memory.read_marks = cell.segment("side").span<step_protocol::Word>("read_marks");
-  memory.image_flags = cell.segment("side").span<step_protocol::Word>("image_flags");
-  memory.images = cell.segment("side").span<float>("images");
+  memory.read_marks = cell.segment(shm::side_name(0)).span<step_protocol::Word>("read_marks");
+  memory.image_flags = cell.segment(shm::side_name(0)).span<step_protocol::Word>("image_flags");
+  memory.images = cell.segment(shm::side_name(0)).span<float>("images");
   return memory;
 }
 

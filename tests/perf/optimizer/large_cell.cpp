@@ -7,7 +7,8 @@
 
 namespace ganymede::optimizer {
 
-LargeCell::LargeCell(int millions) : control_(std::make_unique<step_protocol::ControlBlock>()) {
+LargeCell::LargeCell(int millions)
+    : control_(std::make_unique<step_protocol::ControlBlock>()), words_(std::make_unique<step_protocol::EpochWords>()) {
   config_.wire.dense_gather = config::ParameterWire::bf16;
   config_.model.layers = 1;
   config_.model.experts = 0;
@@ -25,8 +26,8 @@ LargeCell::LargeCell(int millions) : control_(std::make_unique<step_protocol::Co
   ready_ = std::vector<step_protocol::Word>(placement.buckets.size());
   marks_ = std::vector<step_protocol::Word>(placement.chunks.size());
   flags_ = std::vector<step_protocol::Word>(placement.chunks.size());
-  memory = {control_.get(), ready_,   {},   gradients_, master_, {first_, second_},
-            redo_,          working_, form, marks_,     flags_,  {}};
+  memory = {control_.get(), words_.get(), ready_, {},     gradients_, master_, {first_, second_},
+            redo_,          working_,     form,   marks_, flags_,     {}};
 }
 
 void LargeCell::decide(double clip_factor) {

@@ -33,6 +33,7 @@ class LargeCell {
  private:
   config::Config config_;
   std::unique_ptr<step_protocol::ControlBlock> control_;
+  std::unique_ptr<step_protocol::EpochWords> words_;
   std::vector<float> gradients_, master_, first_, second_, redo_;
   std::vector<std::byte> working_;
   std::vector<step_protocol::Word> ready_, marks_, flags_;

@@ -33,7 +33,7 @@ TEST(Layouts, OfACellHaveDistinctNamesAndAlikeHashesInEveryProcess) {
     EXPECT_EQ(layouts[i].hash(), again[i].hash());
   }
   EXPECT_EQ(names, (std::set<std::string>{"control", "master", "working", "state.0", "gradients", "arena", "batches",
-                                          "side", "exchange"}));
+                                          "side.0", "exchange"}));
 }
 
 TEST(Layouts, APoolThatNobodyReadsIsNoSegment) {
@@ -74,6 +74,8 @@ TEST(Layouts, StateHasASlotOfEveryElementAndARedoOfOneChunk) {
   placement::Placement placement = placement::build(two_ranks(), 1, builtin_facts());
   Layout layout = state_layout(placement, 4);
   EXPECT_EQ(layout.name, "state.4");
+  EXPECT_EQ(layout.entry("words").bytes(), sizeof(step_protocol::EpochWords));
+  EXPECT_EQ(layout.entry("matrices_sent").bytes(), 8 * placement.buckets.size());
   EXPECT_EQ(layout.entry("slot.1").bytes(), 4u * placement.shard_elements);
   EXPECT_EQ(layout.entry("redo").bytes(), 4u * 3 * placement::chunk_elements);
 }
@@ -91,9 +93,9 @@ TEST(Layouts, ColumnsOfStateHoldWhatTheOptimizersHaveSlotsFor) {
   EXPECT_EQ(layout.entry("slot.0").bytes(), 4u * placement.shard_elements);
   auto second = static_cast<std::int64_t>(layout.entry("slot.1").bytes() / 4);
   EXPECT_LT(second - (placement.shard_elements - of_muon), 16 * static_cast<std::int64_t>(placement.owned.size()));
-  EXPECT_GE(static_cast<std::int64_t>(matrices_layout(config, placement).entry("sent").bytes() / 4), of_muon);
+  EXPECT_GE(static_cast<std::int64_t>(matrices_layout(config, placement, 0).entry("sent").bytes() / 4), of_muon);
   auto layouts = cell_layouts(config, placement);
-  EXPECT_TRUE(std::any_of(layouts.begin(), layouts.end(), [](const Layout& one) { return one.name == "matrices"; }));
+  EXPECT_TRUE(std::any_of(layouts.begin(), layouts.end(), [](const Layout& one) { return one.name == "matrices.0"; }));
 }
 
 TEST(Layouts, WorkingCopyHasTheFormatOfTheWire) {
@@ -152,7 +154,7 @@ TEST(Layouts, BatchesHoldTheRowsOfThisRankAndItsHeldOutRowsOnce) {
 TEST(Layouts, SideHoldsAShareOfTheChunksButNeverFewerThanFourImages) {
   config::Config config = two_ranks();
   placement::Placement placement = placement::build(config, 0, builtin_facts());
-  Layout layout = side_layout(config, placement);
+  Layout layout = side_layout(config, placement, 0);
   EXPECT_EQ(layout.entry("read_marks").bytes(), 8 * placement.chunks.size());
   EXPECT_EQ(layout.entry("images").shape[1], 3);
   EXPECT_GE(side_slots(config, placement), 4);

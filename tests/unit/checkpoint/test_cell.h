@@ -94,7 +94,7 @@ class TestCell : public service::Context {
 
   std::span<float> array(const std::string& slot) {
     if (slot == master_slot) return segment("master").span<float>("values");
-    return segment("state.0").span<float>(slot == test_slots[0] ? "slot.0" : "slot.1");
+    return segment(shm::state_name(0)).span<float>(slot == test_slots[0] ? "slot.0" : "slot.1");
   }
   static std::vector<std::string> all_slots() {
     std::vector<std::string> names = test_slots;

@@ -131,18 +131,18 @@ TEST(Checkpoint, ChunkThatIsOverwrittenIsTakenFromItsImage) {
   cell.order_snapshot(7, false);
   // What the optimizer server does to chunk 0: image, flag, overwrite (here with nonsense).
   const placement::Chunk& chunk = cell.placement().chunks[0];
-  std::span<float> images = cell.segment("side").span<float>("images");
+  std::span<float> images = cell.segment(shm::side_name(0)).span<float>("images");
   for (std::size_t slot = 0; slot < 3; ++slot) {
     std::span<float> live = cell.array(TestCell::all_slots()[slot]).subspan(chunk.shard_offset, chunk.count);
     std::size_t image = (3 * 2 + slot) * placement::chunk_elements;
     std::copy(live.begin(), live.end(), images.begin() + static_cast<std::ptrdiff_t>(image));
     std::fill(live.begin(), live.end(), -1.0f);
   }
-  auto flags = cell.segment("side").span<step_protocol::Word>("image_flags");
+  auto flags = cell.segment(shm::side_name(0)).span<step_protocol::Word>("image_flags");
   flags[0] = step_protocol::image_flag_word(7, 2);
   flags[1] = step_protocol::image_flag_word(6, 0);  // left by an older snapshot
   world.serve_all();
-  for (auto& mark : cell.segment("side").span<step_protocol::Word>("read_marks")) EXPECT_EQ(mark, 7u);
+  for (auto& mark : cell.segment(shm::side_name(0)).span<step_protocol::Word>("read_marks")) EXPECT_EQ(mark, 7u);
   EXPECT_EQ(cell.control().block->snapshot, step_protocol::ended_word(7));
   cell.fill(8);
   world.load(7);

@@ -165,12 +165,13 @@ TEST(StreamUpdate, OffWaitsForTheLastChunkBeforeItGathers) {
   TestWorld one(config);
   one.step(1);
   auto& control = one.cell(0).control();
-  control.block->chunks_done -= 1;  // every bucket is ready, but the update has not ended
+  step_protocol::Word& chunks_done = one.cell(0).epoch().words->chunks_done;
+  chunks_done -= 1;  // every bucket is ready, but the update has not ended
   one.cell(0).serve(2);
   std::thread worker([&] { one.engine(0).train(2); });
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   for (const auto& word : control.gradients_ready) EXPECT_EQ(word, step_protocol::gradients_ready_word(1, 1));
-  os::store_and_wake(control.block->chunks_done, one.cell(0).placement().chunks.size());
+  os::store_and_wake(chunks_done, one.cell(0).placement().chunks.size());
   worker.join();
   EXPECT_EQ(control.block->decided_step, 2u);
 }

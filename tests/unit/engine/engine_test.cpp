@@ -190,12 +190,13 @@ TEST(Engine, DecidesOnlyWhenTheStepBeforeIsCommitted) {
   TestWorld one(world(1));
   one.step(1);
   auto& block = *one.cell(0).control().block;
-  block.chunks_done -= 1;  // the last chunk of step 1 is not counted yet
+  step_protocol::Word& chunks_done = one.cell(0).epoch().words->chunks_done;
+  chunks_done -= 1;  // the last chunk of step 1 is not counted yet
   one.cell(0).serve(2);
   std::thread worker([&] { one.engine(0).train(2); });
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_EQ(block.decided_step, 1u);
-  os::store_and_wake(block.chunks_done, one.cell(0).placement().chunks.size());
+  os::store_and_wake(chunks_done, one.cell(0).placement().chunks.size());
   worker.join();
   EXPECT_EQ(block.decided_step, 2u);
 }

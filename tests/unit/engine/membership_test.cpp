@@ -69,7 +69,7 @@ TEST(Membership, EqualRanksGoOnWithTheNextStep) {
 
 TEST(Membership, ARankThatHasNotCommittedTheLastStepNeedsTheOthersForIt) {
   TwoRanks ranks(3);
-  --ranks.world.cell(1).control().block->chunks_done;
+  --ranks.world.cell(1).epoch().words->chunks_done;
   EXPECT_TRUE(ranks.exchange_both().update_pending);
 }
 
@@ -82,7 +82,7 @@ TEST(Membership, ARankThatMissedTheDecisionAdoptsRecordAndCounts) {
   TwoRanks ranks(3);
   auto& behind = ranks.world.cell(1).control();
   behind.block->decided_step = 2;
-  behind.block->chunks_done = 2 * ranks.world.cell(1).placement().chunks.size();
+  ranks.world.cell(1).epoch().words->chunks_done = 2 * ranks.world.cell(1).placement().chunks.size();
   behind.block->record_of(3) = {};
   std::fill(behind.expert_counts.begin(), behind.expert_counts.end(), 0);
   EXPECT_EQ(ranks.exchange_both().step, 4u);
@@ -95,7 +95,7 @@ TEST(Membership, ARankThatMissedTheDecisionAdoptsRecordAndCounts) {
 TEST(Membership, StatesThatAreTwoStepsApartAreRefusedWithTheWayOut) {
   TwoRanks ranks(3);
   ranks.world.cell(1).control().block->decided_step = 1;
-  ranks.world.cell(1).control().block->chunks_done = ranks.world.cell(1).placement().chunks.size();
+  ranks.world.cell(1).epoch().words->chunks_done = ranks.world.cell(1).placement().chunks.size();
   try {
     ranks.exchange_both();
     FAIL() << "not refused";
@@ -138,9 +138,9 @@ TEST(Membership, AsksForAGenerationOnlyWhenNobodyBeginsOneAfterAFault) {
 
 TEST(Membership, LeavesOnlyWhenItsOwnCellHasCommitted) {
   TwoRanks ranks(2);
-  auto& late = ranks.world.cell(1).control();
+  step_protocol::Word& late = ranks.world.cell(1).epoch().words->chunks_done;
   std::uint64_t chunks = ranks.world.cell(1).placement().chunks.size();
-  late.block->chunks_done = 2 * chunks - 1;
+  late = 2 * chunks - 1;
   std::atomic<int> left{0};
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank) {
@@ -151,7 +151,7 @@ TEST(Membership, LeavesOnlyWhenItsOwnCellHasCommitted) {
   }
   std::this_thread::sleep_for(100ms);
   EXPECT_EQ(left, 0);
-  os::store_and_wake(late.block->chunks_done, 2 * chunks);
+  os::store_and_wake(late, 2 * chunks);
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(left, 2);
 }

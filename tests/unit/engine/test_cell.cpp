@@ -53,6 +53,7 @@ TestCell::TestCell(const config::Config& config, int rank)
     segments_[layout.name] = std::make_unique<shm::Segment>(shm::Segment::create(fd.get(), layout, job()));
   }
   control_ = service::control_of(segment("control"));
+  epoch_ = service::epoch_control(*this, 0);
   step_protocol::prepare(*control_.block, service::setting_of(config_));
   for (auto& first : first_) first = step_protocol::never;
   for (auto& word : segment("batches").span<step_protocol::Word>("words")) word = step_protocol::never;
@@ -70,7 +71,7 @@ std::unique_ptr<msg::Client> TestCell::launcher_client() { fail("a test cell has
 void TestCell::at(std::uint64_t operation, std::uint64_t, const char*) {
   std::uint64_t none = step_protocol::never;
   bool of_a_plan = operation < first_.size();
-  if (of_a_plan) first_[operation].compare_exchange_strong(none, control_.block->chunks_done.load());
+  if (of_a_plan) first_[operation].compare_exchange_strong(none, epoch_.words->chunks_done.load());
   control_.services[0].operation = operation;
   ++control_.services[0].progress;
 }
@@ -152,15 +153,15 @@ void TestCell::publish_working_copy(std::uint64_t step) {
 }
 
 void TestCell::unpublish(std::uint64_t step) {
-  control_.block->chunks_done = (step - 1) * placement_.chunks.size();
+  epoch_.words->chunks_done = (step - 1) * placement_.chunks.size();
   for (auto& word : control_.working_copy_ready) word = step - 1;
   for (auto& first : first_) first = step_protocol::never;
   waits_ = 0;
 }
 
 void TestCell::publish_chunk(std::uint64_t step) {
-  std::uint64_t chunk = control_.block->chunks_done - (step - 1) * placement_.chunks.size();
-  os::store_and_wake(control_.block->chunks_done, control_.block->chunks_done + 1);
+  std::uint64_t chunk = epoch_.words->chunks_done - (step - 1) * placement_.chunks.size();
+  os::store_and_wake(epoch_.words->chunks_done, epoch_.words->chunks_done + 1);
   int bucket = placement_.chunks[chunk].bucket;
   bool last = chunk + 1 == placement_.chunks.size() || placement_.chunks[chunk + 1].bucket != bucket;
   if (last) os::store_and_wake(control_.working_copy_ready[bucket], step);
@@ -168,7 +169,7 @@ void TestCell::publish_chunk(std::uint64_t step) {
 
 void TestCell::update(std::uint64_t step) {
   const step_protocol::DecisionRecord& record = control_.block->record_of(step);
-  shm::Segment& state = segment("state.0");
+  shm::Segment& state = segment(shm::state_name(0));
   auto m = state.span<float>("slot.0"), v = state.span<float>("slot.1");
   constexpr double beta1 = 0.9, beta2 = 0.95;
   double c1 = 1 - std::pow(beta1, static_cast<double>(step));
@@ -182,7 +183,7 @@ void TestCell::update(std::uint64_t step) {
       master()[i] -= static_cast<float>(record.lr * (m[i] / c1) / (std::sqrt(v[i] / c2) + 1e-8));
     }
   }
-  control_.block->chunks_done = step * placement_.chunks.size();
+  epoch_.words->chunks_done = step * placement_.chunks.size();
   publish_working_copy(step);
 }
 

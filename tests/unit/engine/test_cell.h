@@ -23,6 +23,8 @@ class TestCell : public service::Context {
   int rank() const override { return placement_.rank; }
   std::uint64_t job() const override { return 1; }
   service::Control& control() override { return control_; }
+  /// Of the first state epoch.
+  service::EpochControl& epoch() { return epoch_; }
   shm::Segment& segment(const std::string& name) override { return *segments_.at(name); }
   std::unique_ptr<msg::Client> launcher_client() override;
   bool finishing() const override { return false; }
@@ -56,6 +58,7 @@ class TestCell : public service::Context {
   placement::Placement placement_;
   std::map<std::string, std::unique_ptr<shm::Segment>> segments_;
   service::Control control_;
+  service::EpochControl epoch_;
   std::array<std::atomic<std::uint64_t>, plan::operation_kinds> first_;  // chunks done, by kind
   std::atomic<int> waits_ = 0;
 };

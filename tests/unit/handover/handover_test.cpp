@@ -34,7 +34,7 @@ class HandoverTest : public testing::Test {
  protected:
   HandoverTest() {
     config::Config config = handing_over();
-    shm::Layout layout = shm::matrices_layout(config, placement::build(config, 0, builtin_facts()));
+    shm::Layout layout = shm::matrices_layout(config, placement::build(config, 0, builtin_facts()), 0);
     os::Fd fd(memfd_create("matrices", MFD_CLOEXEC));
     EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(layout.size)), 0);
     segment_.emplace(shm::Segment::create(fd.get(), layout, 1));

@@ -67,6 +67,7 @@ Cell::Cell(const config::Config& settings, int side_slots, int rank)
     : config(settings),
       placement(placement::build(settings, rank, facts_of(settings))),
       control_(std::make_unique<step_protocol::ControlBlock>()),
+      words_(std::make_unique<step_protocol::EpochWords>()),
       ready_(placement.buckets.size()),
       marks_(placement.chunks.size()),
       flags_(placement.chunks.size()),
@@ -83,7 +84,8 @@ Cell::Cell(const config::Config& settings, int side_slots, int rank)
   wire::WorkingForm form = wire::working_form(settings, placement);
   working_.resize(static_cast<std::size_t>(form.bytes));
   counts_.resize(settings.model.experts);
-  memory = {control_.get(), ready_, counts_, gradients_, master_, {}, redo_, working_, form, marks_, flags_, images_};
+  memory = {control_.get(), words_.get(), ready_, counts_, gradients_, master_, {},
+            redo_,          working_,     form,   marks_,  flags_,     images_};
   for (auto& slot : state_) memory.state.emplace_back(slot);
   memory.matrices_sent = sent_words_;
   memory.matrices_returned = returned_words_;
@@ -171,7 +173,7 @@ void Cell::finish_with_deaths(const std::function<void(const step_protocol::Upda
 }
 
 std::uint64_t Cell::committed() const {
-  return step_protocol::committed_step(control_->chunks_done.load(), placement.chunks.size());
+  return step_protocol::committed_step(words_->chunks_done.load(), placement.chunks.size());
 }
 
 Values Cell::values() const { return {master_, state_, working_}; }

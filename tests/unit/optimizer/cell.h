@@ -66,6 +66,7 @@ class Cell {
 
  private:
   std::unique_ptr<step_protocol::ControlBlock> control_;
+  std::unique_ptr<step_protocol::EpochWords> words_;
   std::vector<step_protocol::Word> ready_, marks_, flags_, sent_words_, returned_words_;
   std::vector<std::int64_t> counts_;
   std::vector<float> gradients_, master_, redo_, images_, sent_, returned_;

@@ -101,7 +101,7 @@ TEST(UpdateEngine, SuccessorPublishesWhatWasCountedAndNoMore) {
   std::uint64_t half = cell.chunks() / 2;
   {
     UpdateEngine engine = cell.engine();
-    while (cell.memory.control->chunks_done.load() < half) engine.advance();
+    while (cell.memory.words->chunks_done.load() < half) engine.advance();
   }
   for (auto& word : cell.memory.working_copy_ready) word.store(step_protocol::never);
   cell.engine();
@@ -119,7 +119,7 @@ TEST(UpdateEngine, BucketIsPublishedOnlyWithItsLastChunk) {
   while (true) {
     Advance done = engine.advance();
     if (done.action.kind == UpdateActionKind::await_decision) break;
-    std::uint64_t counted = cell.memory.control->chunks_done.load();
+    std::uint64_t counted = cell.memory.words->chunks_done.load();
     for (std::uint64_t chunk = counted; chunk < cell.chunks(); chunk++) {
       int bucket = cell.placement.chunks[chunk].bucket;
       ASSERT_EQ(cell.memory.working_copy_ready[bucket].load(), 0u);

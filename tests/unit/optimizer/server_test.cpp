@@ -153,7 +153,7 @@ TEST(OptimizerServer, WaitsForTheRestoredCheckpoint) {
   step_protocol::ControlBlock& control = *context.control().block;
   control.load_step = 5;
   control.decided_step = 5;
-  control.chunks_done = 5 * context.placement().chunks.size();
+  service::epoch_control(context, 0).words->chunks_done = 5 * context.placement().chunks.size();
   serve_until(context, [&] { return context.reports.load() > 0; });
   EXPECT_EQ(control.state_ready.load(), 0u);
   EXPECT_FALSE(published(context, 5));

@@ -72,7 +72,7 @@ TEST(Snapshot, ServerThatMissedTheOrderArmsItBeforeTheNextCopy) {
   cell.decide({.snapshot_after = true});
   {
     UpdateEngine engine = cell.engine();
-    while (cell.memory.control->chunks_done.load() < cell.chunks()) engine.advance();
+    while (cell.memory.words->chunks_done.load() < cell.chunks()) engine.advance();
   }
   cell.decide();
   Advance first = cell.engine().advance();

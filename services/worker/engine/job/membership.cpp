@@ -6,6 +6,7 @@
 #include "common/base/error.h"
 #include "common/base/hash.h"
 #include "common/base/log.h"
+#include "common/step_protocol/change.h"
 #include "common/step_protocol/worker_machine.h"
 #include "services/worker/engine/protocol_operations.h"
 #include "services/worker/engine/surroundings.h"
@@ -28,8 +29,13 @@ std::vector<T> gather_all(collectives::Communicator& control, std::span<const T>
   return all;
 }
 
+const step_protocol::Word& chunks_done(service::Context& context) {
+  std::uint64_t epoch = step_protocol::epoch_in_force(*context.control().block);
+  return service::epoch_control(context, epoch).words->chunks_done;
+}
+
 std::uint64_t committed(service::Context& context) {
-  return step_protocol::committed_step(context.control().block->chunks_done.load(std::memory_order_acquire),
+  return step_protocol::committed_step(chunks_done(context).load(std::memory_order_acquire),
                                        context.placement().chunks.size());
 }
 
@@ -126,9 +132,8 @@ void leave_together(service::Context& context, Communicators& communicators, std
                     const std::function<bool()>& give_up, double timeout_seconds) {
   std::uint64_t chunks = context.placement().chunks.size();
   bool came = context.wait(
-      context.control().block->chunks_done,
-      [&](std::uint64_t done) { return step_protocol::committed_step(done, chunks) >= step; }, give_up,
-      Deadline::after_seconds(timeout_seconds), "the update of the last step");
+      chunks_done(context), [&](std::uint64_t done) { return step_protocol::committed_step(done, chunks) >= step; },
+      give_up, Deadline::after_seconds(timeout_seconds), "the update of the last step");
   if (!came) throw Interrupted("the wait for the update of the last step was ended");
   std::uint64_t own = committed(context);
   auto all = gather_all<std::uint64_t>(communicators.control(), std::span<const std::uint64_t>(&own, 1),
