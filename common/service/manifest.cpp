@@ -96,6 +96,8 @@ Manifest read_manifest(const std::string& file) {
   manifest.tokenizer = fields.text("tokenizer");
   manifest.dataset = fields.text("dataset");
   if (fields.has("statistics")) manifest.statistics = read_statistics(fields.object("statistics"));
+  manifest.updates = fields.has("updates") ? fields.number("updates") : manifest.step;
+  if (manifest.updates > manifest.step) fields.wrong("\"updates\" is more than its step");
   if (fields.has("written")) manifest.written = fields.number("written");
   for (const JsonFields& part : fields.objects("parts")) manifest.parts.push_back(read_part(part));
   check_bounds(manifest, fields);
@@ -138,6 +140,7 @@ void write_manifest(const std::string& folder, const Manifest& manifest) {
                            {"tokenizer", manifest.tokenizer},
                            {"dataset", manifest.dataset},
                            {"written", manifest.written},
+                           {"updates", manifest.updates},
                            {"parts", parts}};
   if (manifest.statistics) object["statistics"] = statistics_json(*manifest.statistics);
   std::string file = fmt::format("{}/{}", folder, manifest_name(manifest.step));

@@ -51,6 +51,11 @@ struct DecisionRecord {
   std::uint64_t counts_hash = 0;     // hash64 of the expert counts
   std::uint64_t skip_reason = 0;     // SkipReason
   StepStatistics statistics = {};    // of the applied steps up to and with this one
+  std::uint64_t updates = 0;         // that the parameters have seen up to and with this step; a skipped one is none
+  std::uint64_t swap_change = 0;     // number of the change whose optimizer is being warmed up, see swap.h; 0: none
+  std::uint64_t swap_step = 0;       // the first step whose record named it
+  std::uint64_t swap_updates = 0;    // `updates` of that record
+  std::uint64_t refused_change = 0;  // newest change that some cell could not follow; 0: none
   std::uint64_t checksum = 0;        // hash64 of all fields above
 
   std::uint64_t compute_checksum() const;
@@ -66,6 +71,8 @@ struct Setting {
   GroupValues groups[most_update_groups] = {};  // those of the configuration, by name; -1: as lr, weight_decay
   std::uint64_t hyper_count = 0;
   double hyper[most_hyper_parameters] = {};  // as in DecisionRecord
+  std::uint64_t state_epoch = 0;             // whose optimizer these values are for
+  std::uint64_t warm_steps = 0;              // that it follows before it takes over from the one of another epoch
   std::uint64_t checksum = 0;                // hash64 of all fields above
 
   std::uint64_t compute_checksum() const;
@@ -76,6 +83,7 @@ struct Setting {
 struct SnapshotStatistics {
   std::uint64_t step = 0;
   StepStatistics statistics = {};
+  std::uint64_t updates = 0;   // as in DecisionRecord
   std::uint64_t checksum = 0;  // hash64 of all fields above
 
   std::uint64_t compute_checksum() const;
@@ -95,6 +103,7 @@ struct ControlBlock {
   Word stop_request;      // 1: end after the current step
   Word snapshot_request;  // number of the newest order of a person for a checkpoint
   Word prepared_change;   // number of the newest setting that lies in its slot; only grows
+  Word refused_change;    // number of the newest swap whose standby optimizer server does not run here; only grows
   // Written by the worker.
   Word joined_generation;
   Word decided_step;    // starts at load_step
@@ -103,6 +112,7 @@ struct ControlBlock {
   Word state_ready;  // 1: master and state are loaded, all working copies of load_step are published
   // Written by the checkpoint service, `restored` last.
   StepStatistics loaded_statistics;  // up to and with load_step; none when that is another run's
+  std::uint64_t loaded_updates;      // that the parameters of load_step have seen
   Word restored;                     // 1: master and state of load_step have been written into the segments
   // Compare-and-swap by optimizer server and checkpoint service (rule 20).
   Word snapshot;  // step × 2 + armed; 0: none yet

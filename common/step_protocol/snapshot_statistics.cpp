@@ -20,14 +20,14 @@ SnapshotStatistics& slot_for(ControlBlock& block, std::uint64_t step) {
 
 void keep_statistics(ControlBlock& block, const DecisionRecord& record) {
   if (record.snapshot_after == 0) return;
-  SnapshotStatistics kept{.step = record.step, .statistics = record.statistics};
+  SnapshotStatistics kept{.step = record.step, .statistics = record.statistics, .updates = record.updates};
   kept.checksum = kept.compute_checksum();
   slot_for(block, record.step) = kept;
 }
 
-std::optional<StepStatistics> kept_statistics(const ControlBlock& block, std::uint64_t step) {
+std::optional<SnapshotStatistics> kept_statistics(const ControlBlock& block, std::uint64_t step) {
   for (const SnapshotStatistics& slot : block.snapshot_statistics)
-    if (step > 0 && slot.step == step && slot.intact()) return slot.statistics;
+    if (step > 0 && slot.step == step && slot.intact()) return slot;
   return std::nullopt;
 }
 

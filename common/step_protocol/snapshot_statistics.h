@@ -14,6 +14,6 @@ namespace ganymede::step_protocol {
 void keep_statistics(ControlBlock& block, const DecisionRecord& record);
 
 /// Nothing when no record of this step ordered a snapshot.
-std::optional<StepStatistics> kept_statistics(const ControlBlock& block, std::uint64_t step);
+std::optional<SnapshotStatistics> kept_statistics(const ControlBlock& block, std::uint64_t step);
 
 }  // namespace ganymede::step_protocol

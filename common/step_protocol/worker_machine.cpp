@@ -92,6 +92,8 @@ void decide_update(std::span<const Vote> votes, const DecisionRecord& previous, 
   record.skip_reason = static_cast<std::uint64_t>(reason);
   record.apply = reason == SkipReason::none;
   record.skipped_in_row = record.apply != 0 ? 0 : previous.skipped_in_row + 1;
+  record.updates = (previous.step == 0 ? policy.loaded_updates : previous.updates) + record.apply;
+  if (record.swap_change != previous.swap_change && record.swap_change != 0) record.swap_updates = record.updates;
   record.statistics =
       record.apply != 0 ? with_step(before, step.loss, step.grad_norm, policy.skip.outlier_window) : before;
   if (record.apply != 0 && policy.clip_norm > 0) {  // as torch.nn.utils.clip_grad_norm_
@@ -99,9 +101,25 @@ void decide_update(std::span<const Vote> votes, const DecisionRecord& previous, 
   }
 }
 
+/// Which setting and which optimizer the step follows (rule 16).
+void decide_change(std::span<const Vote> votes, const DecisionRecord& previous, const StepPolicy& policy,
+                   DecisionRecord& record) {
+  SwapDecision decision = decided_change(votes, previous, policy.swap);
+  if (policy.change_number != decision.change_number)
+    impossible(__FILE__, __LINE__, "a step would follow another setting than the one that it decided");
+  record.change_number = decision.change_number;
+  record.change_step = decision.change_number != previous.change_number ? record.step : previous.change_step;
+  record.state_epoch = decision.state_epoch;
+  record.swap_change = decision.swap_change;
+  record.swap_step = decision.swap_step;
+  record.swap_updates = decision.swap_updates;
+  record.refused_change = decision.refused_change;
+}
+
 /// Stop and snapshot (rules 7 and 18). A stop implies a snapshot, so it waits until one can be ordered; a person's
 /// request stays pending; a periodic one that falls into another is left out. The step before the last orders none,
-/// so that the last one can.
+/// so that the last one can, nor does the one before another optimizer takes over: the snapshot of a state is done
+/// before other chunks overwrite it.
 void decide_ending(std::span<const Vote> votes, const DecisionRecord& previous, const StepPolicy& policy,
                    DecisionRecord& record) {
   bool idle = previous.snapshot_after == 0;
@@ -115,11 +133,13 @@ void decide_ending(std::span<const Vote> votes, const DecisionRecord& previous, 
     requested = std::max(requested, vote.snapshot_request);
     served = std::max(served, vote.served_request);
   }
-  if (record.step == policy.last_step && !idle) {
-    fail("a rank voted for the last step {} while a snapshot was under way", record.step);
+  if (!idle && (record.step == policy.last_step || record.state_epoch != previous.state_epoch)) {
+    fail("a rank voted for step {}, the last one of the run or of an optimizer, while a snapshot was under way",
+         record.step);
   }
   bool due = policy.snapshot_every > 0 && record.step % policy.snapshot_every == 0;
-  bool intermediate = (due || requested > served) && record.step + 1 != policy.last_step;
+  bool next_takes_over = takes_over_after(record, policy.swap);
+  bool intermediate = (due || requested > served) && record.step + 1 != policy.last_step && !next_takes_over;
   record.stop_after = stop && idle;
   record.snapshot_after = idle && (stop || intermediate);
   record.snapshot_before = previous.snapshot_after;
@@ -162,15 +182,20 @@ Resolution resolve(std::span<const ExchangeSlot> slots) {
   return result;
 }
 
-bool may_vote(std::uint64_t step, std::uint64_t committed_step, bool snapshot_idle, const StepPolicy& policy) {
-  return committed_step + 1 >= step && (step != policy.last_step || snapshot_idle);
+bool may_vote(std::uint64_t step, std::uint64_t committed_step, bool snapshot_idle, const DecisionRecord& previous,
+              const StepPolicy& policy) {
+  bool needs_idle = step == policy.last_step || takes_over_after(previous, policy.swap);
+  return committed_step + 1 >= step && (!needs_idle || snapshot_idle);
 }
 
-std::uint64_t decided_change(std::span<const Vote> votes, const DecisionRecord& previous) {
+SwapDecision decided_change(std::span<const Vote> votes, const DecisionRecord& previous, const SwapPolicy& swap) {
   if (votes.empty()) fail("a step cannot be decided without votes");
-  std::uint64_t offered = votes[0].change_number;
-  bool all = std::all_of(votes.begin(), votes.end(), [&](auto& vote) { return vote.change_number == offered; });
-  return all ? offered : previous.change_number;
+  SwapVotes together{.step = votes[0].step, .offered = votes[0].change_number, .refused = 0};
+  for (const Vote& vote : votes) {
+    if (vote.change_number != together.offered) together.offered = 0;
+    together.refused = std::max(together.refused, vote.refused_change);
+  }
+  return decide_swap(together, previous, swap);
 }
 
 DecisionRecord decide(std::span<const Vote> votes, const DecisionRecord& previous, const StepPolicy& policy) {
@@ -186,12 +211,7 @@ DecisionRecord decide(std::span<const Vote> votes, const DecisionRecord& previou
   record.hyper_count = policy.hyper.size();
   std::copy(policy.hyper.begin(), policy.hyper.end(), record.hyper);
   record.optimizer_hash = policy.optimizer_hash;
-  record.state_epoch = previous.state_epoch;
-  record.change_number = decided_change(votes, previous);
-  if (policy.change_number != record.change_number)
-    impossible(__FILE__, __LINE__, "a step would follow another setting than the one that it decided");
-  bool changes = record.change_number != previous.change_number;
-  record.change_step = changes ? record.step : previous.change_step;
+  decide_change(votes, previous, policy, record);
   decide_update(votes, previous, policy, record);
   decide_ending(votes, previous, policy, record);
   return record;

@@ -3,6 +3,7 @@
 #include "common/base/exact_sum.h"
 #include "common/step_protocol/control_block.h"
 #include "common/step_protocol/skip.h"
+#include "common/step_protocol/swap.h"
 
 #include <cstdint>
 #include <span>
@@ -52,6 +53,7 @@ struct Vote {
   std::uint64_t stop_request = 0;
   std::uint64_t snapshot_request = 0;
   std::uint64_t change_number = 0;    // of the setting that this rank offers
+  std::uint64_t refused_change = 0;   // newest swap that its cell cannot follow
   std::uint64_t previous_record = 0;  // checksum of the record of step - 1 (rule 9); 0 right after load_step
   std::uint64_t served_request = 0;
 };
@@ -69,14 +71,18 @@ struct StepPolicy {
   std::uint64_t optimizer_hash = 0;
   std::uint64_t load_step = 0;
   StepStatistics loaded_statistics = {};  // up to and with load_step
+  std::uint64_t loaded_updates = 0;
+  SwapPolicy swap = {};
 };
 
 /// A worker votes for `step` only when its own cell has committed step - 1 (rule 6), and for a step that ends the
-/// run only when no snapshot is under way in the cell.
-bool may_vote(std::uint64_t step, std::uint64_t committed_step, bool snapshot_idle, const StepPolicy& policy);
+/// run, or with which another optimizer takes over, only when no snapshot is under way in the cell.
+bool may_vote(std::uint64_t step, std::uint64_t committed_step, bool snapshot_idle, const DecisionRecord& previous,
+              const StepPolicy& policy);
 
-/// Number of the setting that the step of these votes follows: what all ranks offer, else that of `previous` (rule 16).
-std::uint64_t decided_change(std::span<const Vote> votes, const DecisionRecord& previous);
+/// What the step of these votes follows: what all ranks offer, else as `previous` (rule 16). `swap`: of the offer of
+/// this rank.
+SwapDecision decided_change(std::span<const Vote> votes, const DecisionRecord& previous, const SwapPolicy& swap);
 
 /// The record that these votes decide: a pure function, summed in rank order in fp64 (rules 9, 10, 16, 18).
 /// `previous` is the record of step - 1 (all zero right after load_step); `policy` is of the decided change. Throws

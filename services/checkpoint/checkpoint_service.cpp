@@ -82,6 +82,7 @@ void CheckpointService::restore_if_asked() {
   }
   restore(view, context_.placement(), arrays, [&](std::uint64_t, std::uint64_t) { progressed(); });
   bool own = settings_.load_from.empty();  // what is usual in another run says nothing about this one
+  control.loaded_updates = view.manifest().updates;
   control.loaded_statistics = own ? view.manifest().statistics.value_or(StepStatistics{}) : StepStatistics{};
   os::store_and_wake(control.restored, 1);
   log::info("restored step {} from {} in {}", step, view.folder(), human_seconds(seconds_since(began)));
@@ -188,7 +189,10 @@ bool CheckpointService::try_commit() {
   try {
     config::Config config = service::config_in_force(context_.config(), *context_.control().block);
     service::Manifest manifest = make_manifest(config, context_.placement(), done.step, receipt, settings_.dataset);
-    manifest.statistics = step_protocol::kept_statistics(*cell_.control, done.step);
+    if (auto kept = step_protocol::kept_statistics(*cell_.control, done.step)) {
+      manifest.statistics = kept->statistics;
+      manifest.updates = kept->updates;
+    }
     settings_.reached("before manifest");
     service::write_manifest(settings_.checkpoints, manifest);
     settings_.reached("manifest written");

@@ -38,7 +38,7 @@ service::Manifest make_manifest(const config::Config& config, const placement::P
     fail("The launcher names {} parts of the checkpoint of step {} for {} ranks.", receipt.hashes.size(), step, world);
   }
   service::Manifest manifest;
-  manifest.step = step;
+  manifest.step = manifest.updates = step;
   manifest.world = placement.world;
   manifest.expert_group = placement.expert_group;
   manifest.loss = receipt.loss;

@@ -129,16 +129,18 @@ Vote ProtocolOperations::own_vote() {
   vote.stop_request = block.stop_request.load(std::memory_order_acquire);
   vote.snapshot_request = block.snapshot_request.load(std::memory_order_acquire);
   vote.served_request = block.served_request.load(std::memory_order_acquire);
-  pass.offered = step_protocol::offered_setting(block);
   vote.change_number = pass.offered.number;
+  vote.refused_change = block.refused_change.load(std::memory_order_acquire);
   vote.previous_record = previous_record().checksum;
   return vote;
 }
 
-/// For the last step a rank votes only when its snapshot can be ordered, on all ranks.
+/// For the last step, of the run or of an optimizer, a rank votes only when no snapshot is under way, on all ranks.
 void ProtocolOperations::vote() {
   PassState& pass = bench_.pass;
-  if (!step_protocol::may_vote(pass.step, pass.step - 1, false, pass.policy)) await_idle_snapshots();
+  pass.offered = step_protocol::offered_setting(*bench_.cell.control.block);
+  pass.policy.swap = {pass.offered.state_epoch, pass.offered.warm_steps};
+  if (!step_protocol::may_vote(pass.step, pass.step - 1, false, previous_record(), pass.policy)) await_idle_snapshots();
   collectives::Communicator& control = bench_.communicators.control();
   Vote own = own_vote();
   pass.votes.resize(static_cast<std::size_t>(control.size()));
@@ -185,7 +187,7 @@ void publish(const service::Control& control, const DecisionRecord& record,
 /// Rule 16: a rank has both settings that it may be, see change.h.
 step_protocol::StepPolicy ProtocolOperations::decided_policy(const DecisionRecord& previous) const {
   const PassState& pass = bench_.pass;
-  std::uint64_t number = step_protocol::decided_change(pass.votes, previous);
+  std::uint64_t number = step_protocol::decided_change(pass.votes, previous, pass.policy.swap).change_number;
   bool offered = number == pass.offered.number;
   step_protocol::Setting setting =
       offered ? pass.offered : step_protocol::setting_of(*bench_.cell.control.block, number);

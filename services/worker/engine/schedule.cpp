@@ -50,6 +50,7 @@ step_protocol::StepPolicy policy_of(const config::Config& config, const step_pro
   policy.optimizer_hash = optimizer_hash;
   policy.load_step = block.load_step.load(std::memory_order_acquire);
   policy.loaded_statistics = block.loaded_statistics;
+  policy.loaded_updates = block.loaded_updates;
   return policy;
 }
 

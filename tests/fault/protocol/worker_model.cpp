@@ -146,7 +146,7 @@ void Worker::vote_and_decide() const {
   if (cell.worker == WorkerAt::vote_publish) {
     std::uint64_t done = committed(configuration, cell);
     if (configuration.mutation == Mutation::vote_before_commit) done = cell.step - 1;
-    if (!step_protocol::may_vote(cell.step, done, idle, policy())) return;
+    if (!step_protocol::may_vote(cell.step, done, idle, {}, policy())) return;
     require_setting(cell.offered);
     Cell& next = move("worker: votes");
     next.vote_change = cell.offered;
@@ -182,7 +182,7 @@ void Worker::vote_and_decide() const {
   }
   step_protocol::DecisionRecord previous = production_record(record(cell, cell.step - 1));
   if (configuration.mutation == Mutation::snapshot_while_busy) previous.snapshot_after = 0;
-  std::uint64_t change = step_protocol::decided_change(votes, previous);
+  std::uint64_t change = step_protocol::decided_change(votes, previous, {}).change_number;
   require_setting(change);
   step_protocol::DecisionRecord decision = step_protocol::decide(votes, previous, policy(change));
   Cell& next = move("worker: decides");

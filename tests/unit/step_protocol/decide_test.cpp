@@ -162,10 +162,10 @@ TEST(Decide, UnequalOffersKeepTheSettingOfTheRecordBeforeWhateverTheyAre) {
   std::vector<Vote> votes = votes_after(previous, 3);
   for (auto offers : std::vector<std::vector<std::uint64_t>>{{6, 7, 7}, {7, 6, 6}, {7, 7, 6}, {6, 6, 6}}) {
     for (std::size_t rank = 0; rank < 3; ++rank) votes[rank].change_number = offers[rank];
-    EXPECT_EQ(decided_change(votes, previous), 6u);
+    EXPECT_EQ(decided_change(votes, previous, {}).change_number, 6u);
   }
   for (Vote& vote : votes) vote.change_number = 7;
-  EXPECT_EQ(decided_change(votes, previous), 7u);
+  EXPECT_EQ(decided_change(votes, previous, {}).change_number, 7u);
 }
 
 TEST(DecideDeathTest, NeverFollowsAnotherSettingThanTheOneDecided) {
@@ -201,13 +201,13 @@ TEST(Decide, FirstStepAfterACheckpointFollowsTheLoadStep) {
 }
 
 TEST(MayVote, NeedsTheCommitOfTheStepBefore) {
-  EXPECT_FALSE(may_vote(5, 3, true, policy()));
-  EXPECT_TRUE(may_vote(5, 4, false, policy()));
+  EXPECT_FALSE(may_vote(5, 3, true, {}, policy()));
+  EXPECT_TRUE(may_vote(5, 4, false, {}, policy()));
 }
 
 TEST(MayVote, LastStepWaitsForTheSnapshotUnderWay) {
-  EXPECT_FALSE(may_vote(100, 99, false, policy()));
-  EXPECT_TRUE(may_vote(100, 99, true, policy()));
+  EXPECT_FALSE(may_vote(100, 99, false, {}, policy()));
+  EXPECT_TRUE(may_vote(100, 99, true, {}, policy()));
 }
 
 TEST(SlotFree, OnlyWhenItsStepIsDecided) {

@@ -120,6 +120,7 @@ DecisionRecord snapshot_record(std::uint64_t step) {
   record.step = step;
   record.snapshot_after = 1;
   record.statistics.steps = step;
+  record.updates = step - 1;
   return record;
 }
 
@@ -132,7 +133,8 @@ TEST(SnapshotStatistics, AreKeptForTheLastTwoSnapshots) {
   keep_statistics(block, plain);
   EXPECT_FALSE(kept_statistics(block, 5));
   ASSERT_TRUE(kept_statistics(block, 10));
-  EXPECT_EQ(kept_statistics(block, 10)->steps, 10u);
+  EXPECT_EQ(kept_statistics(block, 10)->statistics.steps, 10u);
+  EXPECT_EQ(kept_statistics(block, 10)->updates, 9u);
   ASSERT_TRUE(kept_statistics(block, 15));
   EXPECT_FALSE(kept_statistics(block, 16));
 }
