@@ -4,7 +4,7 @@
 
 namespace {
 
-constexpr GanymedeStateSlot slots[] = {{"momentum", "momentum"}};
+constexpr GanymedeStateSlot slots[] = {{"momentum", "gradient_sum"}};
 
 using ganymede::plugins::number;
 using ganymede::plugins::whole_number;
