@@ -25,6 +25,7 @@ struct CellMemory {
   wire::WorkingForm working_form;                          // which bucket lies there where, and in which format
   std::span<step_protocol::Word> read_marks, image_flags;  // [chunks]
   std::span<float> images;                                 // [side slots][1 + columns][chunk_elements]
+  std::span<std::uint64_t> began = {};                     // EpochState::began; none: all of it began with the run
   // Of matrices, where an optimizer updates some.
   std::span<step_protocol::Word> matrices_sent = {};            // [buckets]
   std::span<const step_protocol::Word> matrices_returned = {};  // [buckets]

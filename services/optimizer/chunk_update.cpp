@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/error.h"
+#include "services/optimizer/migration.h"
 #include "services/optimizer/plugin.h"
 #include "services/optimizer/selection_bias.h"
 #include "services/optimizer/working_copy.h"
@@ -34,12 +35,17 @@ ChunkUpdate::ChunkUpdate(const placement::Placement& placement, Tables tables, c
       tables_(std::move(tables)),
       memory_(memory),
       bias_update_rate_(bias_update_rate),
+      began_(placement.parameters.size()),
+      zeros_(placement::chunk_elements),
       values_(placement.update.groups.size()),
       team_(std::max(threads, 1)) {
   int layers = 0;
   for (const model_spec::ParameterSpec& parameter : placement.parameters) {
     moe_layer_.push_back(parameter.update == UpdateKind::selection_bias ? layers++ : -1);
   }
+  if (memory.began.empty()) return;
+  EpochState state{&placement, tables_, memory.state, memory.began};
+  for (std::size_t i = 0; i < began_.size(); i++) began_[i] = youngest_began(state, static_cast<int>(i));
 }
 
 float* ChunkUpdate::redo(std::size_t slot) const { return memory_.redo.data() + slot * placement::chunk_elements; }
@@ -54,17 +60,24 @@ const GanymedeOptimizer& ChunkUpdate::table_of(const placement::Chunk& chunk) co
 GanymedeStep ChunkUpdate::step_of(const placement::Chunk& chunk, const step_protocol::DecisionRecord& record) {
   auto group = static_cast<std::size_t>(placement_.update.of_parameter[chunk.parameter]);
   StepValues& values = values_[group];
-  if (values.step().step != record.step) values = StepValues(tables_, placement_.update, group, record);
-  return values.step();
+  if (values.step().step != record.updates) values = StepValues(tables_, placement_.update, group, record);
+  GanymedeStep step = values.step();
+  step.step -= began_[static_cast<std::size_t>(chunk.parameter)];
+  return step;
 }
 
-void ChunkUpdate::compute(const placement::Chunk& chunk, const step_protocol::DecisionRecord& record) {
+bool ChunkUpdate::changes(const placement::Chunk& chunk, Scope scope) const {
+  if (chunk.parameter < 0) return false;
+  return scope == Scope::all || (by_plugin(chunk) && chunk.phase != Phase::master);
+}
+
+void ChunkUpdate::compute(const placement::Chunk& chunk, const step_protocol::DecisionRecord& record, Scope scope) {
   if (!by_plugin(chunk)) return compute_bias(chunk);
   GanymedeStep step = step_of(chunk, record);
   std::atomic<int> result{0};
   team_.run([&](int piece) {
     auto [from, to] = part_of(chunk.count, piece, team_.pieces());
-    int part = from == to ? 0 : compute_part(chunk, step, from, to);
+    int part = from == to ? 0 : compute_part(chunk, step, scope, from, to);
     if (part != 0) result.store(part, std::memory_order_relaxed);
   });
   if (result.load() == 0) return;
@@ -72,7 +85,7 @@ void ChunkUpdate::compute(const placement::Chunk& chunk, const step_protocol::De
        table_of(chunk).name, placement_.parameters[chunk.parameter].name, record.step, result.load());
 }
 
-int ChunkUpdate::compute_part(const placement::Chunk& chunk, const GanymedeStep& step, std::int64_t from,
+int ChunkUpdate::compute_part(const placement::Chunk& chunk, const GanymedeStep& step, Scope scope, std::int64_t from,
                               std::int64_t to) const {
   std::array<const float*, most_slots> state;
   std::array<float*, most_slots> new_state;
@@ -87,7 +100,7 @@ int ChunkUpdate::compute_part(const placement::Chunk& chunk, const GanymedeStep&
   call.first = static_cast<std::uint64_t>(chunk.first + from);
   call.rows = static_cast<std::uint64_t>(parameter.rows());
   call.columns = static_cast<std::uint64_t>(parameter.row_elements());
-  call.master = memory_.master.data() + chunk.shard_offset + from;
+  call.master = (scope == Scope::all ? memory_.master.data() + chunk.shard_offset : zeros_.data()) + from;
   if (chunk.phase == Phase::master) {
     call.orthogonal = memory_.returned.data() + placement_.matrix_offset(chunk) + from;
     call.new_master = redo(0) + from;
@@ -111,8 +124,9 @@ void ChunkUpdate::compute_bias(const placement::Chunk& chunk) {
                         {redo(0), static_cast<std::size_t>(chunk.count)});
 }
 
-void ChunkUpdate::copy(const placement::Chunk& chunk, std::uint64_t step) {
-  bool master = chunk.phase != Phase::state, blocks = master && by_blocks(memory_, chunk.bucket);
+void ChunkUpdate::copy(const placement::Chunk& chunk, std::uint64_t step, Scope scope) {
+  bool all = scope == Scope::all, master = all && chunk.phase != Phase::state, sent = all && !master,
+       blocks = master && by_blocks(memory_, chunk.bucket);
   bool state = chunk.phase != Phase::master && by_plugin(chunk);  // a selection bias has no state
   std::size_t slots = state ? placement_.slots_of(chunk.parameter) : 0;
   team_.run([&](int piece) {
@@ -121,10 +135,8 @@ void ChunkUpdate::copy(const placement::Chunk& chunk, std::uint64_t step) {
     for (std::size_t i = 0; i < slots; i++) {
       std::copy_n(redo(1 + i) + from, count, memory_.state[i].data() + placement_.state_offset(chunk, i) + from);
     }
-    if (!master) {
-      std::copy_n(redo(0) + from, count, memory_.sent.data() + placement_.matrix_offset(chunk) + from);
-      return;
-    }
+    if (sent) std::copy_n(redo(0) + from, count, memory_.sent.data() + placement_.matrix_offset(chunk) + from);
+    if (!master) return;
     std::copy_n(redo(0) + from, count, memory_.master.data() + at);
     if (blocks) return;
     publish(memory_, placement_, chunk.bucket, at, {redo(0) + from, static_cast<std::size_t>(count)});

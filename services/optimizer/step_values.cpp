@@ -43,7 +43,7 @@ StepValues::StepValues(const Tables& tables, const placement::UpdateGroups& upda
   }
   step_.size = sizeof(step_);
   step_.hyper_count = table.hyper_parameter_count;
-  step_.step = record.step;
+  step_.step = record.updates;
   step_.lr = record.groups[group].lr;
   step_.weight_decay = record.groups[group].weight_decay;
   step_.gradient_scale = record.clip_factor;

@@ -20,7 +20,7 @@ class StepValues {
   /// Throws Error when the record was decided for other plugins or groups.
   StepValues(const Tables& tables, const placement::UpdateGroups& update, std::size_t group,
              const step_protocol::DecisionRecord& record);
-  /// Points into this object. Its `step` is 0 before one is known.
+  /// Points into this object. Its `step` is `updates` of the record; 0 before one is known.
   GanymedeStep step() const;
 
  private:

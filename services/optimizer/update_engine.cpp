@@ -6,12 +6,31 @@
 #include "common/base/hash.h"
 #include "common/base/log.h"
 #include "common/os/futex.h"
+#include "common/step_protocol/change.h"
 #include "common/step_protocol/snapshot_machine.h"
 
 namespace ganymede::optimizer {
 
 namespace sp = step_protocol;
 using sp::UpdateActionKind;
+
+namespace {
+
+/// The record of a step that another epoch's optimizer applies, with the values that its successor's setting has.
+sp::DecisionRecord with_values(sp::DecisionRecord record, const sp::Setting& setting) {
+  record.groups[0] = {setting.lr, setting.weight_decay};
+  for (std::size_t i = 0; i < setting.group_count; i++) {
+    const sp::GroupValues& group = setting.groups[i];
+    record.groups[i + 1] = {group.lr < 0 ? setting.lr : group.lr,
+                            group.weight_decay < 0 ? setting.weight_decay : group.weight_decay};
+  }
+  record.group_count = setting.group_count + 1;
+  record.hyper_count = setting.hyper_count;
+  std::copy_n(setting.hyper, setting.hyper_count, record.hyper);
+  return record;
+}
+
+}  // namespace
 
 UpdateEngine::UpdateEngine(const placement::Placement& placement, Tables tables, const CellMemory& memory,
                            EngineOptions options)
@@ -28,6 +47,7 @@ UpdateEngine::UpdateEngine(const placement::Placement& placement, Tables tables,
   }
   // A bucket of which this rank owns nothing is complete with the one before it.
   for (std::size_t i = 1; i < bucket_end_.size(); i++) bucket_end_[i] = std::max(bucket_end_[i], bucket_end_[i - 1]);
+  if (sp::epoch_in_force(*memory.control) != options_.state_epoch) return;  // what is published is another's
   std::uint64_t done = memory.words->chunks_done.load(std::memory_order_acquire);
   std::uint64_t chunks = placement.chunks.size(), within = done % chunks;
   publish_buckets(done / chunks, within, chunks);
@@ -38,7 +58,9 @@ UpdateEngine::UpdateEngine(const placement::Placement& placement, Tables tables,
 }
 
 Advance UpdateEngine::advance() {
-  Action action = sp::next_action(state_, read_words(), placement_.chunks.size());
+  sp::UpdateWords words = read_words();
+  if (superseded()) return {};
+  Action action = sp::next_action(state_, words, placement_.chunks.size());
   if (!perform(action)) return {action, false};
   state_ = sp::after(state_, action);
   return {action, true};
@@ -53,8 +75,9 @@ sp::UpdateWords UpdateEngine::read_words() {
   words.decided_step = control.decided_step.load(std::memory_order_acquire);
   std::uint64_t committed = sp::committed_step(words.chunks_done, placement_.chunks.size());
   if (record_.step != words.decided_step) read_record(words.decided_step, words.decided_step > committed);
-  words.record_snapshot_after = record_.snapshot_after != 0;
-  words.record_snapshot_before = record_.snapshot_before != 0;
+  bool own = part_ == sp::ServerPart::applies;  // a standby server arms no snapshot
+  words.record_snapshot_after = own && record_.snapshot_after != 0;
+  words.record_snapshot_before = own && record_.snapshot_before != 0;
   return words;
 }
 
@@ -63,21 +86,34 @@ void UpdateEngine::read_record(std::uint64_t decided, bool to_be_applied) {
   if (decided == memory_.control->load_step.load(std::memory_order_acquire)) {  // nothing was decided yet
     record_ = {};
     record_.step = decided;
+    part_ = part_of(record_);
     return;
   }
   sp::DecisionRecord record = memory_.control->record_of(decided);
   if (record.step != decided || !record.intact()) {
     fail("the decision record of step {} is damaged: start again from the last checkpoint", decided);
   }
-  if (to_be_applied) check_record(record);
+  part_ = part_of(record);
+  if (part_ == sp::ServerPart::follow)
+    record = with_values(record, sp::setting_of(*memory_.control, record.swap_change));
+  else if (to_be_applied && part_ == sp::ServerPart::applies)
+    check_record(record);
   record_ = record;
 }
 
+sp::ServerPart UpdateEngine::part_of(const sp::DecisionRecord& record) const {
+  bool swap = record.swap_change != 0 && record.state_epoch != options_.state_epoch;
+  std::uint64_t next = swap ? sp::setting_of(*memory_.control, record.swap_change).state_epoch : record.state_epoch;
+  return sp::part_of(record, options_.state_epoch, next);
+}
+
+Scope UpdateEngine::scope() const { return part_ == sp::ServerPart::applies ? Scope::all : Scope::state; }
+
 void UpdateEngine::check_record(const sp::DecisionRecord& record) const {
-  if (record.state_epoch != 0 || record.optimizer_hash != options_.optimizer_hash) {
+  if (record.optimizer_hash != options_.optimizer_hash) {
     fail(
-        "step {} was decided for optimizer {:016x} in state epoch {}, but {:016x} in epoch 0 is loaded: go on with the "
-        "run's own plugin",
+        "step {} was decided for optimizer {:016x} in state epoch {}, but {:016x} is loaded: go on with the run's own "
+        "plugin",
         record.step, record.optimizer_hash, record.state_epoch, options_.optimizer_hash);
   }
   bool moe = false;
@@ -89,7 +125,7 @@ void UpdateEngine::check_record(const sp::DecisionRecord& record) const {
 
 /// Whether the action's chunk gets new values: not in a skipped step, and a gap stays zero.
 bool UpdateEngine::changes(const Action& action) const {
-  return record_.apply != 0 && placement_.chunks[action.chunk].parameter >= 0;
+  return record_.apply != 0 && update_.changes(placement_.chunks[action.chunk], scope());
 }
 
 bool UpdateEngine::perform(const Action& action) {
@@ -110,8 +146,9 @@ bool UpdateEngine::perform(const Action& action) {
       return true;
     case UpdateActionKind::copy:
       if (!changes(action)) return true;
-      if (!images_.protect(static_cast<std::int64_t>(action.chunk), options_.finishing)) return false;
-      update_.copy(placement_.chunks[action.chunk], action.step);
+      if (scope() == Scope::all && !images_.protect(static_cast<std::int64_t>(action.chunk), options_.finishing))
+        return false;
+      update_.copy(placement_.chunks[action.chunk], action.step, scope());
       return true;
     case UpdateActionKind::count:
       count(action);
@@ -127,7 +164,7 @@ bool UpdateEngine::compute(const Action& action) {
       memory_.matrices_returned[chunk.bucket].load(std::memory_order_acquire) != action.step) {
     return false;
   }
-  update_.compute(chunk, record_);
+  update_.compute(chunk, record_, scope());
   return true;
 }
 
@@ -143,8 +180,10 @@ void UpdateEngine::arm(std::uint64_t step) {
 void UpdateEngine::count(const Action& action) {
   std::uint64_t done = memory_.words->chunks_done.load(std::memory_order_relaxed) + 1;
   memory_.words->chunks_done.store(done, std::memory_order_release);
-  publish_buckets(action.step, action.chunk, action.chunk + 1);
-  publish_matrices(action.step, action.chunk, action.chunk + 1);
+  if (scope() == Scope::all) {
+    publish_buckets(action.step, action.chunk, action.chunk + 1);
+    publish_matrices(action.step, action.chunk, action.chunk + 1);
+  }
   if (action.chunk + 1 < placement_.chunks.size()) return;
   os::wake(memory_.words->chunks_done);  // whoever waits on the word waits for a whole step
   images_.report(action.step);

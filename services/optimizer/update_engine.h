@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/placement/placement.h"
+#include "common/step_protocol/swap.h"
 #include "common/step_protocol/update_machine.h"
 #include "services/optimizer/before_images.h"
 #include "services/optimizer/cell_memory.h"
@@ -15,6 +16,7 @@ namespace ganymede::optimizer {
 struct EngineOptions {
   double bias_update_rate = 0;
   std::uint64_t optimizer_hash = 0;  // of the loaded plugin; records must name the same
+  std::uint64_t state_epoch = 0;     // that this server updates
   int threads = 1;                   // that share a chunk
   double side_wait_seconds = 120;    // with a full side buffer, before the snapshot is cancelled
   std::function<bool()> finishing = [] { return false; };
@@ -35,9 +37,12 @@ class UpdateEngine {
   /// References must outlive the engine. Publishes again what the counted chunks say is published.
   UpdateEngine(const placement::Placement& placement, Tables tables, const CellMemory& memory, EngineOptions options);
 
-  /// The next action, carried out. Throws Error when the record is torn or names another optimizer, or when the plugin
-  /// fails.
+  /// The next action, carried out. While another epoch is in force and this one is being warmed up, a step's action
+  /// brings forward the state alone. Throws Error when the record is torn or names another optimizer, or when the
+  /// plugin fails.
   Advance advance();
+  /// The newest decided step has nothing to do with this epoch: another one's server took over, or a swap was given up.
+  bool superseded() const { return part_ == step_protocol::ServerPart::none; }
 
  private:
   using Action = step_protocol::UpdateAction;
@@ -45,6 +50,8 @@ class UpdateEngine {
   step_protocol::UpdateWords read_words();
   void read_record(std::uint64_t decided, bool to_be_applied);
   void check_record(const step_protocol::DecisionRecord& record) const;
+  step_protocol::ServerPart part_of(const step_protocol::DecisionRecord& record) const;
+  Scope scope() const;
   bool perform(const Action& action);
   bool compute(const Action& action);
   bool changes(const Action& action) const;
@@ -61,7 +68,8 @@ class UpdateEngine {
   std::vector<std::uint64_t> bucket_end_;    // per bucket: chunks of a step up to and with its last one
   std::vector<std::uint64_t> matrices_end_;  // … its last one in the first phase of matrices; 0: none
   step_protocol::UpdateState state_;
-  step_protocol::DecisionRecord record_;  // of the decided step
+  step_protocol::DecisionRecord record_;  // of the decided step, with the values that this epoch follows
+  step_protocol::ServerPart part_ = step_protocol::ServerPart::applies;
 };
 
 }  // namespace ganymede::optimizer

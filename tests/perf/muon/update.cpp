@@ -38,7 +38,7 @@ void decide(worker::TestCell& cell, std::uint64_t step) {
   constexpr double hyper[] = {0.9,  0.95, 1e-8,
                               0.95, 1,    0};  // adamw: beta1, beta2, eps; muon: momentum, nesterov, scale
   step_protocol::DecisionRecord record;
-  record.step = step;
+  record.step = record.updates = step;
   record.group_count = 2;
   record.groups[0] = record.groups[1] = {1e-3, 0.1};
   record.hyper_count = std::size(hyper);

@@ -33,7 +33,7 @@ LargeCell::LargeCell(int millions)
 void LargeCell::decide(double clip_factor) {
   std::uint64_t step = control_->decided_step.load() + 1;
   step_protocol::DecisionRecord record;
-  record.step = step;
+  record.step = record.updates = step;
   record.clip_factor = clip_factor;
   record.lr = 1e-3;
   record.weight_decay = 0.1;

@@ -42,7 +42,7 @@ void decide(TestCell& cell, std::uint64_t step) {
       cell.gradients()[range.shard_offset + i] = gradient(step, range.parameter, range.first + i);
   }
   step_protocol::DecisionRecord record;
-  record.step = step;
+  record.step = record.updates = step;
   record.clip_factor = 0.5;
   record.group_count = 2;
   record.groups[0] = {0.02, 0.1};

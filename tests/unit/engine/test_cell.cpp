@@ -172,8 +172,8 @@ void TestCell::update(std::uint64_t step) {
   shm::Segment& state = segment(shm::state_name(0));
   auto m = state.span<float>("slot.0"), v = state.span<float>("slot.1");
   constexpr double beta1 = 0.9, beta2 = 0.95;
-  double c1 = 1 - std::pow(beta1, static_cast<double>(step));
-  double c2 = 1 - std::pow(beta2, static_cast<double>(step));
+  double c1 = 1 - std::pow(beta1, static_cast<double>(record.updates));
+  double c2 = 1 - std::pow(beta2, static_cast<double>(record.updates));
   for (const placement::OwnedRange& range : placement_.owned) {
     if (record.apply == 0) break;
     for (std::int64_t i = range.shard_offset; i < range.shard_offset + range.count; ++i) {

@@ -31,7 +31,8 @@ std::vector<placement::OptimizerFacts> facts_of(const config::Config& config) {
   return facts;
 }
 
-/// Defaults of the hyper-parameters of a configuration's plugins, in the order of a record.
+}  // namespace
+
 std::vector<double> default_hyper(const config::Config& config) {
   std::map<std::string, double> all;
   for (const std::string& name : config::optimizers_of(config.optimizer))
@@ -40,8 +41,6 @@ std::vector<double> default_hyper(const config::Config& config) {
   for (const auto& entry : all) values.push_back(entry.second);
   return values;
 }
-
-}  // namespace
 
 config::Config Cell::muon_config(config::ParameterWire wire) {
   config::Config config = small_config(wire);
@@ -87,6 +86,8 @@ Cell::Cell(const config::Config& settings, int side_slots, int rank)
   memory = {control_.get(), words_.get(), ready_, counts_, gradients_, master_, {},
             redo_,          working_,     form,   marks_,  flags_,     images_};
   for (auto& slot : state_) memory.state.emplace_back(slot);
+  began_.resize(placement.parameters.size() * state_.size());
+  memory.began = began_;
   memory.matrices_sent = sent_words_;
   memory.matrices_returned = returned_words_;
   memory.sent = sent_;
@@ -99,6 +100,7 @@ EngineOptions Cell::options(int threads) const {
   EngineOptions options;
   options.bias_update_rate = 1e-3;
   options.optimizer_hash = 77;
+  options.state_epoch = epoch;
   options.threads = threads;
   return options;
 }
@@ -119,6 +121,7 @@ void Cell::decide(const Decision& decision) {
   std::ranges::copy(hyper, record.hyper);
   record.weight_decay = 0.1;
   record.apply = decision.apply ? 1 : 0;
+  record.updates = (step > 1 ? before.updates : 0) + record.apply;
   record.snapshot_after = decision.snapshot_after ? 1 : 0;
   record.snapshot_before = step > 1 ? before.snapshot_after : 0;
   record.stop_after = decision.stop_after ? 1 : 0;
@@ -134,7 +137,7 @@ void Cell::finish(UpdateEngine& engine) {
 }
 
 void Cell::return_matrices() {
-  std::uint64_t step = control_->decided_step.load();
+  std::uint64_t step = memory.control->decided_step.load();
   for (const placement::OwnedRange& range : placement.owned) {
     auto bucket = static_cast<std::size_t>(range.bucket);
     bool due = sent_words_[bucket].load() == step && returned_words_[bucket].load() != step;

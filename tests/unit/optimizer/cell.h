@@ -18,6 +18,9 @@ inline const Plugin& adamw() { return plugin("adamw"); }
 /// Those of a configuration.
 Tables tables_of(const config::Config& config);
 
+/// Defaults of the hyper-parameters of a configuration's plugins, in the order of a record.
+std::vector<double> default_hyper(const config::Config& config);
+
 /// All values that a step changes, for comparison bit by bit.
 struct Values {
   std::vector<float> master;
@@ -63,6 +66,7 @@ class Cell {
   config::Config config;
   placement::Placement placement;
   CellMemory memory;
+  std::uint64_t epoch = 0;  // of its server
 
  private:
   std::unique_ptr<step_protocol::ControlBlock> control_;
@@ -71,6 +75,7 @@ class Cell {
   std::vector<std::int64_t> counts_;
   std::vector<float> gradients_, master_, redo_, images_, sent_, returned_;
   std::vector<std::vector<float>> state_;
+  std::vector<std::uint64_t> began_;
   std::vector<std::byte> working_;
 };
 

@@ -283,7 +283,6 @@ TEST(UpdateEngine, DamagedOrForeignDecisionsAreRefused) {
   auto seal = [](Record& record) { record.checksum = record.compute_checksum(); };
   expect_refused(*decided([](Cell&, Record& record) { record.lr = 1; }), "record of step 1 is damaged");
   expect_refused(*decided([&](Cell&, Record& record) { record.optimizer_hash = 1, seal(record); }), "own plugin");
-  expect_refused(*decided([&](Cell&, Record& record) { record.state_epoch = 1, seal(record); }), "state epoch 1");
   expect_refused(*decided([](Cell& cell, Record&) { const_cast<std::int64_t&>(cell.memory.expert_counts[0])++; }),
                  "expert counts");
 }

@@ -92,7 +92,7 @@ void decide(LoneContext& context) {
   auto gradients = context.segment("gradients").span<float>("values");
   std::fill(gradients.begin(), gradients.end(), 1.0f);
   step_protocol::DecisionRecord record;
-  record.step = control.decided_step.load() + 1;
+  record.step = record.updates = control.decided_step.load() + 1;
   record.lr = 1e-2;
   record.group_count = 1;
   record.groups[0] = {1e-2, 0};
