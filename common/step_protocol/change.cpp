@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 
 #include "common/base/error.h"
 
@@ -13,12 +14,13 @@ Setting sealed(Setting setting) {
 }
 
 bool same_values(const Setting& one, const Setting& other) {
-  auto same = [](const GroupValues& a, const GroupValues& b) {
+  auto groups = [](const Setting& setting) { return std::span(setting.groups, setting.group_count); };
+  auto same_group = [](const GroupValues& a, const GroupValues& b) {
     return a.lr == b.lr && a.weight_decay == b.weight_decay;
   };
   return one.lr == other.lr && one.weight_decay == other.weight_decay && one.clip_norm == other.clip_norm &&
-         one.group_count == other.group_count && std::ranges::equal(one.groups, other.groups, same) &&
-         one.hyper_count == other.hyper_count &&
+         one.state_epoch == other.state_epoch && one.hyper_count == other.hyper_count &&
+         std::ranges::equal(groups(one), groups(other), same_group) &&
          std::equal(std::begin(one.hyper), std::end(one.hyper), std::begin(other.hyper));
 }
 

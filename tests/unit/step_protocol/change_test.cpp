@@ -104,5 +104,27 @@ TEST_F(ChangeTest, ValuesAreComparedWithoutNumbers) {
   }
 }
 
+TEST_F(ChangeTest, ValuesOfAGroupAndTheOptimizerItselfAreCompared) {
+  Setting one = setting(0);
+  one.group_count = 2;
+  Setting group = one, decay = one, optimizer = one;
+  group.groups[1].lr = 0.1;
+  EXPECT_FALSE(same_values(one, group));
+  decay.groups[0].weight_decay = 0.1;
+  EXPECT_FALSE(same_values(one, decay));
+  optimizer.state_epoch = 1;
+  EXPECT_FALSE(same_values(one, optimizer));
+}
+
+TEST_F(ChangeTest, EpochInForceIsTheOneOfTheNewestDecidedRecord) {
+  EXPECT_EQ(epoch_in_force(block_), 0u);
+  decide(4, 0, 0);
+  EXPECT_EQ(epoch_in_force(block_), 0u);
+  decide(5, 1, 5);
+  block_.record_of(5).state_epoch = 3;
+  block_.record_of(5).checksum = block_.record_of(5).compute_checksum();
+  EXPECT_EQ(epoch_in_force(block_), 3u);
+}
+
 }  // namespace
 }  // namespace ganymede::step_protocol
