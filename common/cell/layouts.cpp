@@ -70,9 +70,12 @@ std::string side_name(std::uint64_t epoch) { return fmt::format("side.{}", epoch
 
 Layout state_layout(const placement::Placement& placement, std::uint64_t epoch) {
   auto buckets = static_cast<std::int64_t>(placement.buckets.size());
-  std::vector<Entry> entries = {entry("words", ElementType::u64, {sizeof(step_protocol::EpochWords) / 8}),
-                                entry("matrices_sent", ElementType::u64, {buckets}),
-                                entry("matrices_returned", ElementType::u64, {buckets})};
+  auto parameters = static_cast<std::int64_t>(placement.parameters.size());
+  auto columns = static_cast<std::int64_t>(placement.columns.size());
+  std::vector<Entry> entries = {
+      entry("words", ElementType::u64, {sizeof(step_protocol::EpochWords) / 8}), entry("ready", ElementType::u64, {1}),
+      entry("began", ElementType::u64, {parameters, columns}), entry("matrices_sent", ElementType::u64, {buckets}),
+      entry("matrices_returned", ElementType::u64, {buckets})};
   std::size_t slots = 0;
   for (std::int64_t elements : placement.columns) {
     entries.push_back(entry(fmt::format("slot.{}", slots++), ElementType::f32, {elements}));

@@ -1,3 +1,4 @@
+#include "common/base/error.h"
 #include "common/cell/layouts.h"
 #include "common/service/service.h"
 
@@ -18,9 +19,20 @@ Control control_of(shm::Segment& segment) {
   return control;
 }
 
+const config::Config& Context::config_of(std::uint64_t epoch) {
+  if (epoch != 0) fail("There is no state epoch {} here.", epoch);
+  return config();
+}
+
+const placement::Placement& Context::placement_of(std::uint64_t epoch) {
+  if (epoch != 0) fail("There is no state epoch {} here.", epoch);
+  return placement();
+}
+
 EpochControl epoch_control_of(shm::Segment& state) {
   EpochControl control;
   control.words = reinterpret_cast<step_protocol::EpochWords*>(state.span<step_protocol::Word>("words").data());
+  control.ready = state.span<step_protocol::Word>("ready").data();
   control.matrices_sent = state.span<step_protocol::Word>("matrices_sent");
   control.matrices_returned = state.span<step_protocol::Word>("matrices_returned");
   return control;

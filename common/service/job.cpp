@@ -34,15 +34,44 @@ std::vector<JobPlugin> plugins_of(const JsonFields& fields) {
   return plugins;
 }
 
-}  // namespace
+std::vector<JobEpoch> epochs_of(const JsonFields& fields) {
+  std::vector<JobEpoch> epochs;
+  for (const JsonFields& epoch : fields.objects("epochs"))
+    epochs.push_back({epoch.number("number"), epoch.text("config"), plugins_of(epoch)});
+  return epochs;
+}
 
-std::vector<placement::OptimizerFacts> Job::optimizers() const {
+nlohmann::json json_of(const std::vector<JobPlugin>& plugins) {
+  nlohmann::json array = nlohmann::json::array();
+  for (const JobPlugin& plugin : plugins) {
+    array.push_back({{"name", plugin.facts.name},
+                     {"slots", plugin.facts.slots},
+                     {"matrices", plugin.facts.matrices ? 1 : 0},
+                     {"file", plugin.file},
+                     {"hash", plugin.hash}});
+  }
+  return array;
+}
+
+std::vector<placement::OptimizerFacts> facts_of(const std::vector<JobPlugin>& plugins) {
   std::vector<placement::OptimizerFacts> facts;
   for (const JobPlugin& plugin : plugins) facts.push_back(plugin.facts);
   return facts;
 }
 
-std::uint64_t Job::plugin_hash() const {
+}  // namespace
+
+std::vector<placement::OptimizerFacts> Job::optimizers() const { return facts_of(plugins); }
+std::vector<placement::OptimizerFacts> JobEpoch::optimizers() const { return facts_of(plugins); }
+
+JobEpoch Job::epoch(std::uint64_t number) const {
+  for (const JobEpoch& epoch : epochs)
+    if (epoch.number == number) return epoch;
+  if (number != 0 || !epochs.empty()) fail("{} has no state epoch {}: start the run again", job_file, number);
+  return {0, config_file, plugins};
+}
+
+std::uint64_t plugin_hash(const std::vector<JobPlugin>& plugins) {
   if (plugins.size() == 1) return plugins.front().hash;
   std::string text;
   for (const JobPlugin& plugin : plugins) text += fmt::format("{} {:016x}\n", plugin.facts.name, plugin.hash);
@@ -57,23 +86,19 @@ Job read_job() {
   job.load_from = fields.text("load_from");
   job.interface = fields.text("interface");
   job.dataset = fields.text("dataset");
+  if (fields.has("epochs")) job.epochs = epochs_of(fields);
   return job;
 }
 
 void write_job(const Job& job) {
-  nlohmann::json plugins = nlohmann::json::array();
-  for (const JobPlugin& plugin : job.plugins) {
-    plugins.push_back({{"name", plugin.facts.name},
-                       {"slots", plugin.facts.slots},
-                       {"matrices", plugin.facts.matrices ? 1 : 0},
-                       {"file", plugin.file},
-                       {"hash", plugin.hash}});
-  }
   nlohmann::json object = {{"job", job.id},
-                           {"plugins", plugins},
+                           {"plugins", json_of(job.plugins)},
                            {"load_from", job.load_from},
                            {"interface", job.interface},
                            {"dataset", job.dataset}};
+  for (const JobEpoch& epoch : job.epochs)
+    object["epochs"].push_back(
+        {{"number", epoch.number}, {"config", epoch.config}, {"plugins", json_of(epoch.plugins)}});
   os::write_file_atomically(job_file, json_text(object, job_file));
   read_job();  // a link to a device swallows what is written
 }

@@ -29,6 +29,17 @@ struct JobPlugin {
   std::uint64_t hash = 0;  // of the file's content
 };
 
+/// Over names and hashes of plugins: what decision records carry.
+std::uint64_t plugin_hash(const std::vector<JobPlugin>& plugins);
+
+/// A state epoch: with which optimizer its segments are laid out and updated.
+struct JobEpoch {
+  std::uint64_t number = 0;
+  std::string config;              // the effective configuration with it, a file in the run directory
+  std::vector<JobPlugin> plugins;  // in the order of config::optimizers_of
+  std::vector<placement::OptimizerFacts> optimizers() const;
+};
+
 /// Facts about the job that services need and the configuration does not hold.
 struct Job {
   std::uint64_t id = 0;            // random, drawn when a launch begins; a restarted launcher keeps it
@@ -36,10 +47,15 @@ struct Job {
   std::string load_from;           // checkpoint folder that holds load_step; empty: this run's own
   std::string interface = "lo";    // network interface between the nodes of the run
   std::string dataset = {};        // hash of the dataset's content
+  /// All that were made for this job, ascending, once its optimizer was to be swapped; none: it has the first one
+  /// alone, with `plugins` and config_file.
+  std::vector<JobEpoch> epochs = {};
 
+  /// Throws Error when there is none of this number.
+  JobEpoch epoch(std::uint64_t number) const;
+  /// Of the first epoch.
   std::vector<placement::OptimizerFacts> optimizers() const;
-  /// Over names and hashes of all plugins: what decision records carry.
-  std::uint64_t plugin_hash() const;
+  std::uint64_t plugin_hash() const { return service::plugin_hash(plugins); }
 };
 /// Of the current folder. Both throw Error naming the file; a write leaves the old or the new content.
 Job read_job();

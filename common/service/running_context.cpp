@@ -1,6 +1,7 @@
 #include "common/service/running_context.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "common/base/error.h"
 #include "common/cell/layouts.h"
@@ -12,8 +13,8 @@ namespace {
 constexpr double keeper_seconds = 10;
 constexpr auto look_up_every = std::chrono::milliseconds(20);  // how late a wait may notice that it should give up
 
-config::Config load_for(int rank) {
-  config::Config config = config::load(config_file, {});
+config::Config load_for(const JobEpoch& epoch, int rank) {
+  config::Config config = config::load(epoch.config, {});
   if (rank < 0 || rank >= config.parallel.ranks) {
     fail_usage("--rank {} is not in the world of this run, 0 to {}.", rank, config.parallel.ranks - 1);
   }
@@ -35,21 +36,51 @@ RunningContext::RunningContext(Kind kind, int rank, std::atomic<bool>& finishing
     : kind_(kind),
       rank_(rank),
       finishing_(finishing),
-      config_(load_for(rank)),
       job_(read_job()),
-      placement_(placement::build(config_, rank, job_.optimizers())),
+      config_(load_for(job_.epoch(0), rank)),
+      placement_(placement::build(config_, rank, job_.epoch(0).optimizers())),
       layouts_(shm::cell_layouts(config_, placement_)),
       keeper_(keeper_socket) {
   control_ = control_of(segment("control"));
 }
 
+/// An epoch is written into job.json before anything of it is made.
+RunningContext::Epoch& RunningContext::later_epoch(std::uint64_t number) {
+  std::lock_guard lock(epochs_mutex_);
+  if (auto found = epochs_.find(number); found != epochs_.end()) return found->second;
+  JobEpoch epoch = read_job().epoch(number);
+  Epoch made{load_for(epoch, rank_), {}};
+  made.placement = placement::build(made.config, rank_, epoch.optimizers());
+  return epochs_.emplace(number, std::move(made)).first->second;
+}
+
+const config::Config& RunningContext::config_of(std::uint64_t epoch) {
+  return epoch == 0 ? config_ : later_epoch(epoch).config;
+}
+
+const placement::Placement& RunningContext::placement_of(std::uint64_t epoch) {
+  return epoch == 0 ? placement_ : later_epoch(epoch).placement;
+}
+
+shm::Layout RunningContext::layout_of(const std::string& wanted) {
+  auto named = [&](const shm::Layout& one) { return one.name == wanted; };
+  if (auto found = std::ranges::find_if(layouts_, named); found != layouts_.end()) return *found;
+  std::uint64_t epoch = 0;
+  std::size_t dot = std::min(wanted.rfind('.'), wanted.size());
+  std::from_chars(wanted.data() + std::min(dot + 1, wanted.size()), wanted.data() + wanted.size(), epoch);
+  if (epoch != 0) {
+    auto layouts = shm::epoch_layouts(config_of(epoch), placement_of(epoch), epoch);
+    if (auto found = std::ranges::find_if(layouts, named); found != layouts.end()) return *found;
+  }
+  fail("A cell of this run has no segment \"{}\".", wanted);
+}
+
 shm::Segment& RunningContext::segment(const std::string& wanted) {
   std::lock_guard lock(segments_mutex_);
   if (auto found = segments_.find(wanted); found != segments_.end()) return found->second;
-  auto layout = std::find_if(layouts_.begin(), layouts_.end(), [&](const auto& one) { return one.name == wanted; });
-  if (layout == layouts_.end()) fail("A cell of this run has no segment \"{}\".", wanted);
+  shm::Layout layout = layout_of(wanted);
   os::Fd fd = keeper_.get(shm::held_name(rank_, wanted), Deadline::after_seconds(keeper_seconds));
-  return segments_.emplace(wanted, shm::Segment::attach(fd.get(), *layout, job_.id)).first->second;
+  return segments_.emplace(wanted, shm::Segment::attach(fd.get(), layout, job_.id)).first->second;
 }
 
 std::unique_ptr<msg::Client> RunningContext::launcher_client() {

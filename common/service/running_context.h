@@ -18,6 +18,8 @@ class RunningContext final : public Context {
 
   const config::Config& config() const override { return config_; }
   const placement::Placement& placement() const override { return placement_; }
+  const config::Config& config_of(std::uint64_t epoch) override;
+  const placement::Placement& placement_of(std::uint64_t epoch) override;
   int rank() const override { return rank_; }
   std::uint64_t job() const override { return job_.id; }
   Control& control() override { return control_; }
@@ -35,14 +37,24 @@ class RunningContext final : public Context {
   const step_protocol::ServiceWords& words() const { return control_.services[static_cast<int>(kind_)]; }
 
  private:
+  /// An epoch that came after the first.
+  struct Epoch {
+    config::Config config;
+    placement::Placement placement;
+  };
+  Epoch& later_epoch(std::uint64_t number);
+  shm::Layout layout_of(const std::string& segment);
+
   Kind kind_;
   int rank_;
   std::atomic<bool>& finishing_;
-  config::Config config_;
   Job job_;
+  config::Config config_;
   placement::Placement placement_;
   std::vector<shm::Layout> layouts_;
   shm::KeeperClient keeper_;
+  std::mutex epochs_mutex_;
+  std::map<std::uint64_t, Epoch> epochs_;
   std::mutex segments_mutex_;
   std::map<std::string, shm::Segment> segments_;
   Control control_;

@@ -35,6 +35,7 @@ Control control_of(shm::Segment& segment);
 /// Typed view of the words of one state epoch of this cell, in its segment "state.<epoch>". Thread-safe like Control.
 struct EpochControl {
   step_protocol::EpochWords* words = nullptr;
+  step_protocol::Word* ready = nullptr;              // 1: a standby server has plugins and memory
   std::span<step_protocol::Word> matrices_sent;      // [buckets], by the optimizer server
   std::span<step_protocol::Word> matrices_returned;  // [buckets], by the worker
 };
@@ -46,8 +47,13 @@ EpochControl epoch_control_of(shm::Segment& state);
 class Context {
  public:
   virtual ~Context() = default;
+  /// Those of the first state epoch.
   virtual const config::Config& config() const = 0;
   virtual const placement::Placement& placement() const = 0;
+  /// Those of any: which optimizer updates, and what depends on it, are its own. They stay where they are until the
+  /// service ends. Throws Error when the job has no such epoch. Thread-safe.
+  virtual const config::Config& config_of(std::uint64_t epoch);
+  virtual const placement::Placement& placement_of(std::uint64_t epoch);
   virtual int rank() const = 0;
   virtual std::uint64_t job() const = 0;
   virtual Control& control() = 0;

@@ -58,6 +58,11 @@ Setting offered_setting(const ControlBlock& block) {
   }
 }
 
+void refuse(ControlBlock& block, std::uint64_t number) {
+  std::uint64_t newest = block.refused_change.load(std::memory_order_acquire);
+  while (newest < number && !block.refused_change.compare_exchange_weak(newest, number)) continue;
+}
+
 namespace {
 
 /// The newest decided one; nothing before the first step.

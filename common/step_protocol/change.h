@@ -30,6 +30,9 @@ Setting setting_of(const ControlBlock& block, std::uint64_t number);
 /// The prepared setting, for a vote: read again until it was not replaced meanwhile. Throws Error.
 Setting offered_setting(const ControlBlock& block);
 
+/// Says that this cell cannot follow the swap of this number. The worker's and the launcher's.
+void refuse(ControlBlock& block, std::uint64_t number);
+
 /// The newest decided record's change number and the first step that follows it; both 0 before the first step.
 struct InForce {
   std::uint64_t number = 0, since_step = 0;

@@ -48,9 +48,8 @@ void publish_all(const placement::Placement& placement, std::uint64_t step, cons
   for (std::size_t i = 0; i < placement.buckets.size(); i++) os::store_and_wake(memory.working_copy_ready[i], step);
 }
 
-bool load_state(service::Context& context, const CellMemory& memory) {
+bool load_state(service::Context& context, const placement::Placement& placement, const CellMemory& memory) {
   step_protocol::ControlBlock& control = *memory.control;
-  const placement::Placement& placement = context.placement();
   std::uint64_t step = control.load_step.load(std::memory_order_acquire);
   if (control.state_ready.load(std::memory_order_acquire) == 1) {
     std::uint64_t done = memory.words->chunks_done.load(std::memory_order_acquire), chunks = placement.chunks.size();

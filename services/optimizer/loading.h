@@ -16,6 +16,6 @@ void publish_all(const placement::Placement& placement, std::uint64_t step, cons
 
 /// Brings the cell to `state_ready`: what a fresh start or the restored checkpoint gives; nothing when a predecessor
 /// did it. False when the service has to finish first. Throws Error when nothing was restored in time.
-bool load_state(service::Context& context, const CellMemory& memory);
+bool load_state(service::Context& context, const placement::Placement& placement, const CellMemory& memory);
 
 }  // namespace ganymede::optimizer

@@ -36,6 +36,7 @@ void ProtocolOperations::wait_batch() {
   PassState& pass = bench_.pass;
   const Batches& batches = *pass.batches;
   bool train = kind_ == plan::PlanKind::train;
+  if (train) await_standby();
   bench_.surroundings.wait(
       WaitKind::data, batches.words[pass.slot],
       [&](std::uint64_t value) { return train ? value == pass.step : value != step_protocol::never; },
@@ -47,6 +48,23 @@ void ProtocolOperations::wait_batch() {
     fail("step {} has no token to learn from: the dataset's rows are empty; pack it again with `ganymede data pack`",
          pass.step);
   }
+}
+
+/// The standby server of a swap reads the gradients that this step overwrites. One that does not come costs the swap,
+/// not the run: this rank refuses it with its vote.
+void ProtocolOperations::await_standby() {
+  step_protocol::ControlBlock& block = *bench_.cell.control.block;
+  const DecisionRecord previous = previous_record();
+  if (previous.swap_change == 0) return;
+  service::Context& context = bench_.surroundings.context();
+  std::uint64_t epoch = step_protocol::setting_of(block, previous.swap_change).state_epoch;
+  std::uint64_t chunks = context.placement_of(epoch).chunks.size();
+  auto refused = [&] { return block.refused_change.load(std::memory_order_acquire) >= previous.swap_change; };
+  bool followed = bench_.surroundings.wait_a_while(
+      WaitKind::update, service::epoch_control(context, epoch).words->chunks_done,
+      [&](std::uint64_t done) { return refused() || step_protocol::committed_step(done, chunks) >= previous.step; },
+      bench_.config.launch.collective_timeout_seconds / 2, "the standby optimizer server");
+  if (!followed) step_protocol::refuse(block, previous.swap_change);
 }
 
 void ProtocolOperations::store_gradients(const Operation& operation) {

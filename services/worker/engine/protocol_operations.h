@@ -14,6 +14,7 @@ class ProtocolOperations {
 
  private:
   void wait_batch();
+  void await_standby();
   void store_gradients(const plan::Operation& operation);
   void wait_update();
   void await_idle_snapshots();

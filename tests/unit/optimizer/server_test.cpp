@@ -2,89 +2,20 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <filesystem>
 #include <functional>
-#include <map>
 #include <thread>
 
 #include "common/base/error.h"
 #include "common/base/hash.h"
-#include "common/cell/layouts.h"
-#include "common/os/fd.h"
 #include "common/os/futex.h"
-#include "common/service/run_directory.h"
-#include "services/optimizer/plugin_folder.h"
 #include "tests/unit/optimizer/cell.h"
+#include "tests/unit/optimizer/lone_context.h"
 
 namespace ganymede::optimizer {
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr std::uint64_t job_id = 9;
-
-/// A run directory with job.json and plugin, the segments of one cell, and no launcher.
-class LoneContext final : public service::Context {
- public:
-  explicit LoneContext(const config::Config& settings) : config_(settings) {
-    std::string pattern = testing::TempDir() + "/runXXXXXX";
-    folder_ = mkdtemp(pattern.data());
-    before_ = fs::current_path();
-    fs::current_path(folder_);
-    PreparedPlugin prepared = prepare_plugin(GANYMEDE_BINARY_DIR "/plugins", "adamw", ".");
-    facts.id = job_id;
-    facts.plugins = {{prepared.plugin.facts("adamw"), prepared.path, prepared.plugin.hash}};
-    placement_ = placement::build(settings, 0, facts.optimizers());
-    service::write_job(facts);
-    for (const shm::Layout& layout : shm::cell_layouts(config_, placement_)) {
-      os::Fd fd(memfd_create("segment", MFD_CLOEXEC));
-      EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(layout.size)), 0);
-      segments_.emplace(layout.name, shm::Segment::create(fd.get(), layout, job_id));
-    }
-    control_ = service::control_of(segments_.at("control"));
-    for (auto& word : control_.working_copy_ready) word.store(step_protocol::never);
-  }
-  ~LoneContext() override {
-    fs::current_path(before_);
-    fs::remove_all(folder_);
-  }
-
-  const config::Config& config() const override { return config_; }
-  const placement::Placement& placement() const override { return placement_; }
-  int rank() const override { return 0; }
-  std::uint64_t job() const override { return job_id; }
-  service::Control& control() override { return control_; }
-  shm::Segment& segment(const std::string& name) override { return segments_.at(name); }
-  std::unique_ptr<msg::Client> launcher_client() override { return nullptr; }
-  bool finishing() const override { return stop.load(); }
-  void at(std::uint64_t, std::uint64_t, const char*) override { reports++; }
-  bool wait(const step_protocol::Word& word, const std::function<bool(std::uint64_t)>& ready,
-            const std::function<bool()>& give_up, Deadline deadline, const char* what) override {
-    while (!ready(word.load())) {
-      if (finishing() || (give_up && give_up())) return false;
-      if (deadline.passed()) fail("waited too long for {}", what);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return true;
-  }
-
-  service::Job facts;
-  std::atomic<bool> stop{false};
-  std::atomic<int> reports{0};
-
- private:
-  config::Config config_;
-  placement::Placement placement_;
-  fs::path folder_, before_;
-  std::map<std::string, shm::Segment> segments_;
-  service::Control control_;
-};
 
 /// Decides the next step as the worker would: every gradient is one.
 void decide(LoneContext& context) {

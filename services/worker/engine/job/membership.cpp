@@ -29,14 +29,17 @@ std::vector<T> gather_all(collectives::Communicator& control, std::span<const T>
   return all;
 }
 
+std::uint64_t epoch_in_force(service::Context& context) {
+  return step_protocol::epoch_in_force(*context.control().block);
+}
+
 const step_protocol::Word& chunks_done(service::Context& context) {
-  std::uint64_t epoch = step_protocol::epoch_in_force(*context.control().block);
-  return service::epoch_control(context, epoch).words->chunks_done;
+  return service::epoch_control(context, epoch_in_force(context)).words->chunks_done;
 }
 
 std::uint64_t committed(service::Context& context) {
   return step_protocol::committed_step(chunks_done(context).load(std::memory_order_acquire),
-                                       context.placement().chunks.size());
+                                       context.placement_of(epoch_in_force(context)).chunks.size());
 }
 
 ExchangeSlot own_slot(service::Context& context, std::uint64_t generation) {
@@ -130,7 +133,7 @@ Beginning exchange(service::Context& context, Communicators& communicators, std:
 
 void leave_together(service::Context& context, Communicators& communicators, std::uint64_t step,
                     const std::function<bool()>& give_up, double timeout_seconds) {
-  std::uint64_t chunks = context.placement().chunks.size();
+  std::uint64_t chunks = context.placement_of(epoch_in_force(context)).chunks.size();
   bool came = context.wait(
       chunks_done(context), [&](std::uint64_t done) { return step_protocol::committed_step(done, chunks) >= step; },
       give_up, Deadline::after_seconds(timeout_seconds), "the update of the last step");
