@@ -127,15 +127,17 @@ std::vector<Layout> epoch_layouts(const config::Config& config, const placement:
   if (placement.matrix_elements > 0 || handover_elements(config, placement) > 0) {
     layouts.push_back(matrices_layout(config, placement, epoch));
   }
+  if (plan::pool_is_published(config)) layouts.push_back(pool_layout(plan::pool_bytes(config, placement), epoch));
   return layouts;
 }
 
-std::vector<Layout> cell_layouts(const config::Config& config, const placement::Placement& placement) {
+std::vector<Layout> cell_layouts(const config::Config& config, const placement::Placement& placement,
+                                 std::uint64_t epoch) {
   std::vector<Layout> layouts = {control_layout(config, placement), master_layout(placement),
                                  working_layout(config, placement), gradients_layout(placement),
                                  arena_layout(config, placement),   batches_layout(config, placement)};
-  for (Layout& layout : epoch_layouts(config, placement, 0)) layouts.push_back(std::move(layout));
-  if (plan::pool_is_published(config)) layouts.push_back(exchange_layout(plan::pool_bytes(config, placement)));
+  for (Layout& layout : epoch_layouts(config, placement, epoch)) layouts.push_back(std::move(layout));
+  if (plan::pool_is_published(config)) layouts.push_back(exchange_layout());
   return layouts;
 }
 

@@ -58,8 +58,9 @@ Layout side_layout(const config::Config& config, const placement::Placement& pla
 /// Those of one state epoch.
 std::vector<Layout> epoch_layouts(const config::Config& config, const placement::Placement& placement,
                                   std::uint64_t epoch);
-/// All of them for one cell whose run begins, with the first epoch, in the order in which the launcher creates them.
-std::vector<Layout> cell_layouts(const config::Config& config, const placement::Placement& placement);
+/// All of them for one cell that has this epoch alone, in the order in which the launcher creates them.
+std::vector<Layout> cell_layouts(const config::Config& config, const placement::Placement& placement,
+                                 std::uint64_t epoch = 0);
 
 /// Number of validation rows that one rank computes: ceil(validation.rows / world).
 int validation_rows(const config::Config& config);

@@ -29,6 +29,10 @@ const placement::Placement& Context::placement_of(std::uint64_t epoch) {
   return placement();
 }
 
+std::uint64_t Context::optimizer_hash_of(std::uint64_t epoch) {
+  fail("The plugins of state epoch {} are not known here.", epoch);
+}
+
 EpochControl epoch_control_of(shm::Segment& state) {
   EpochControl control;
   control.words = reinterpret_cast<step_protocol::EpochWords*>(state.span<step_protocol::Word>("words").data());

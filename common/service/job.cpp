@@ -29,7 +29,8 @@ std::vector<JobPlugin> plugins_of(const JsonFields& fields) {
   std::vector<JobPlugin> plugins;
   for (const JsonFields& plugin : fields.objects("plugins")) {
     placement::OptimizerFacts facts{plugin.text("name"), plugin.texts("slots"), plugin.number("matrices") != 0};
-    plugins.push_back({std::move(facts), plugin.text("file"), plugin.number("hash")});
+    plugins.push_back({std::move(facts), plugin.text("file"), plugin.number("hash"),
+                       plugin.has("version") ? plugin.text("version") : std::string()});
   }
   return plugins;
 }
@@ -48,7 +49,8 @@ nlohmann::json json_of(const std::vector<JobPlugin>& plugins) {
                      {"slots", plugin.facts.slots},
                      {"matrices", plugin.facts.matrices ? 1 : 0},
                      {"file", plugin.file},
-                     {"hash", plugin.hash}});
+                     {"hash", plugin.hash},
+                     {"version", plugin.version}});
   }
   return array;
 }
@@ -70,6 +72,8 @@ JobEpoch Job::epoch(std::uint64_t number) const {
   if (number != 0 || !epochs.empty()) fail("{} has no state epoch {}: start the run again", job_file, number);
   return {0, config_file, plugins};
 }
+
+JobEpoch Job::first_epoch() const { return epochs.empty() ? epoch(0) : epochs.front(); }
 
 std::uint64_t plugin_hash(const std::vector<JobPlugin>& plugins) {
   if (plugins.size() == 1) return plugins.front().hash;

@@ -83,6 +83,10 @@ nlohmann::json statistics_json(const step_protocol::StepStatistics& statistics) 
           {"grad_norm_variance", statistics.grad_norm.variance}};
 }
 
+ManifestOptimizer read_optimizer(const JsonFields& fields) {
+  return {fields.text("name"), fields.text("version"), fields.text("hash")};
+}
+
 Manifest read_manifest(const std::string& file) {
   JsonFields fields(file, os::read_file(file), "put it back from a copy, or remove it");
   Manifest manifest;
@@ -99,6 +103,8 @@ Manifest read_manifest(const std::string& file) {
   manifest.updates = fields.has("updates") ? fields.number("updates") : manifest.step;
   if (manifest.updates > manifest.step) fields.wrong("\"updates\" is more than its step");
   if (fields.has("written")) manifest.written = fields.number("written");
+  if (fields.has("optimizers"))
+    for (const JsonFields& one : fields.objects("optimizers")) manifest.optimizers.push_back(read_optimizer(one));
   for (const JsonFields& part : fields.objects("parts")) manifest.parts.push_back(read_part(part));
   check_bounds(manifest, fields);
   std::string named = std::filesystem::path(file).filename().string();
@@ -142,6 +148,8 @@ void write_manifest(const std::string& folder, const Manifest& manifest) {
                            {"written", manifest.written},
                            {"updates", manifest.updates},
                            {"parts", parts}};
+  for (const ManifestOptimizer& one : manifest.optimizers)
+    object["optimizers"].push_back({{"name", one.name}, {"version", one.version}, {"hash", one.hash}});
   if (manifest.statistics) object["statistics"] = statistics_json(*manifest.statistics);
   std::string file = fmt::format("{}/{}", folder, manifest_name(manifest.step));
   os::write_file_atomically(file, json_text(object, file));

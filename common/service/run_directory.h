@@ -27,6 +27,7 @@ struct JobPlugin {
   placement::OptimizerFacts facts;
   std::string file;        // its copy in the run directory
   std::uint64_t hash = 0;  // of the file's content
+  std::string version = {};
 };
 
 /// Over names and hashes of plugins: what decision records carry.
@@ -47,12 +48,13 @@ struct Job {
   std::string load_from;           // checkpoint folder that holds load_step; empty: this run's own
   std::string interface = "lo";    // network interface between the nodes of the run
   std::string dataset = {};        // hash of the dataset's content
-  /// All that were made for this job, ascending, once its optimizer was to be swapped; none: it has the first one
-  /// alone, with `plugins` and config_file.
+  /// Those whose segments there are, ascending, once its optimizer was to be swapped; none: it has the first one alone,
+  /// with `plugins` and config_file. No number is given twice.
   std::vector<JobEpoch> epochs = {};
 
   /// Throws Error when there is none of this number.
   JobEpoch epoch(std::uint64_t number) const;
+  JobEpoch first_epoch() const;
   /// Of the first epoch.
   std::vector<placement::OptimizerFacts> optimizers() const;
   std::uint64_t plugin_hash() const { return service::plugin_hash(plugins); }
@@ -60,6 +62,11 @@ struct Job {
 /// Of the current folder. Both throw Error naming the file; a write leaves the old or the new content.
 Job read_job();
 void write_job(const Job& job);
+
+/// With what a checkpoint's state was updated.
+struct ManifestOptimizer {
+  std::string name, version, hash;  // hash: of the plugin's file, 16 digits
+};
 
 /// Manifest of one complete checkpoint, "checkpoint/manifest.<step, 12 digits>.json".
 struct Manifest {
@@ -78,6 +85,7 @@ struct Manifest {
   std::uint64_t written = 0;  // seconds since 1970, when the checkpoint was complete; 0: not known
   std::optional<step_protocol::StepStatistics> statistics = {};  // up to and with `step`; nothing: not known
   std::uint64_t updates = 0;  // that the parameters have seen; a manifest without it means `step`
+  std::vector<ManifestOptimizer> optimizers = {};  // in the order of config::optimizers_of; none: not known
   std::uint64_t bytes() const;
 };
 std::string manifest_name(std::uint64_t step);

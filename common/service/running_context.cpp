@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "common/base/error.h"
+#include "common/cell/exchange_layout.h"
 #include "common/cell/layouts.h"
 #include "common/os/futex.h"
 
@@ -37,9 +38,10 @@ RunningContext::RunningContext(Kind kind, int rank, std::atomic<bool>& finishing
       rank_(rank),
       finishing_(finishing),
       job_(read_job()),
-      config_(load_for(job_.epoch(0), rank)),
-      placement_(placement::build(config_, rank, job_.epoch(0).optimizers())),
-      layouts_(shm::cell_layouts(config_, placement_)),
+      first_(job_.first_epoch()),
+      config_(load_for(first_, rank)),
+      placement_(placement::build(config_, rank, first_.optimizers())),
+      layouts_(shm::cell_layouts(config_, placement_, first_.number)),
       keeper_(keeper_socket) {
   control_ = control_of(segment("control"));
 }
@@ -49,17 +51,21 @@ RunningContext::Epoch& RunningContext::later_epoch(std::uint64_t number) {
   std::lock_guard lock(epochs_mutex_);
   if (auto found = epochs_.find(number); found != epochs_.end()) return found->second;
   JobEpoch epoch = read_job().epoch(number);
-  Epoch made{load_for(epoch, rank_), {}};
+  Epoch made{load_for(epoch, rank_), {}, plugin_hash(epoch.plugins)};
   made.placement = placement::build(made.config, rank_, epoch.optimizers());
   return epochs_.emplace(number, std::move(made)).first->second;
 }
 
 const config::Config& RunningContext::config_of(std::uint64_t epoch) {
-  return epoch == 0 ? config_ : later_epoch(epoch).config;
+  return epoch == first_.number ? config_ : later_epoch(epoch).config;
 }
 
 const placement::Placement& RunningContext::placement_of(std::uint64_t epoch) {
-  return epoch == 0 ? placement_ : later_epoch(epoch).placement;
+  return epoch == first_.number ? placement_ : later_epoch(epoch).placement;
+}
+
+std::uint64_t RunningContext::optimizer_hash_of(std::uint64_t epoch) {
+  return epoch == first_.number ? plugin_hash(first_.plugins) : later_epoch(epoch).optimizer_hash;
 }
 
 shm::Layout RunningContext::layout_of(const std::string& wanted) {
@@ -68,7 +74,7 @@ shm::Layout RunningContext::layout_of(const std::string& wanted) {
   std::uint64_t epoch = 0;
   std::size_t dot = std::min(wanted.rfind('.'), wanted.size());
   std::from_chars(wanted.data() + std::min(dot + 1, wanted.size()), wanted.data() + wanted.size(), epoch);
-  if (epoch != 0) {
+  if (dot < wanted.size()) {
     auto layouts = shm::epoch_layouts(config_of(epoch), placement_of(epoch), epoch);
     if (auto found = std::ranges::find_if(layouts, named); found != layouts.end()) return *found;
   }
@@ -81,6 +87,13 @@ shm::Segment& RunningContext::segment(const std::string& wanted) {
   shm::Layout layout = layout_of(wanted);
   os::Fd fd = keeper_.get(shm::held_name(rank_, wanted), Deadline::after_seconds(keeper_seconds));
   return segments_.emplace(wanted, shm::Segment::attach(fd.get(), layout, job_.id)).first->second;
+}
+
+void RunningContext::release_epoch(std::uint64_t epoch) {
+  std::lock_guard lock(segments_mutex_);
+  for (const auto& name : {shm::state_name(epoch), shm::side_name(epoch), shm::matrices_name(epoch),
+                           shm::pool_name(epoch)})
+    segments_.erase(name);
 }
 
 std::unique_ptr<msg::Client> RunningContext::launcher_client() {

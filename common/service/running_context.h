@@ -20,10 +20,12 @@ class RunningContext final : public Context {
   const placement::Placement& placement() const override { return placement_; }
   const config::Config& config_of(std::uint64_t epoch) override;
   const placement::Placement& placement_of(std::uint64_t epoch) override;
+  std::uint64_t optimizer_hash_of(std::uint64_t epoch) override;
   int rank() const override { return rank_; }
   std::uint64_t job() const override { return job_.id; }
   Control& control() override { return control_; }
   shm::Segment& segment(const std::string& name) override;
+  void release_epoch(std::uint64_t epoch) override;
   std::unique_ptr<msg::Client> launcher_client() override;
   bool finishing() const override { return finishing_.load(std::memory_order_acquire); }
   void at(std::uint64_t operation, std::uint64_t bucket, const char* detail) override;
@@ -41,6 +43,7 @@ class RunningContext final : public Context {
   struct Epoch {
     config::Config config;
     placement::Placement placement;
+    std::uint64_t optimizer_hash = 0;
   };
   Epoch& later_epoch(std::uint64_t number);
   shm::Layout layout_of(const std::string& segment);
@@ -49,6 +52,7 @@ class RunningContext final : public Context {
   int rank_;
   std::atomic<bool>& finishing_;
   Job job_;
+  JobEpoch first_;
   config::Config config_;
   placement::Placement placement_;
   std::vector<shm::Layout> layouts_;

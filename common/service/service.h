@@ -47,13 +47,16 @@ EpochControl epoch_control_of(shm::Segment& state);
 class Context {
  public:
   virtual ~Context() = default;
-  /// Those of the first state epoch.
+  /// Those of the first state epoch that the job had when the service began.
   virtual const config::Config& config() const = 0;
   virtual const placement::Placement& placement() const = 0;
   /// Those of any: which optimizer updates, and what depends on it, are its own. They stay where they are until the
   /// service ends. Throws Error when the job has no such epoch. Thread-safe.
   virtual const config::Config& config_of(std::uint64_t epoch);
   virtual const placement::Placement& placement_of(std::uint64_t epoch);
+  /// What decision records say of the epoch's plugins, see service::plugin_hash. Throws Error when the job has no such
+  /// epoch. Thread-safe.
+  virtual std::uint64_t optimizer_hash_of(std::uint64_t epoch);
   virtual int rank() const = 0;
   virtual std::uint64_t job() const = 0;
   virtual Control& control() = 0;
@@ -61,6 +64,10 @@ class Context {
   /// The mapped segment of this cell ("master", "state.0", …), checked against its layout and mapped on first use; it
   /// stays where it is until the service ends. Throws Error. Thread-safe.
   virtual shm::Segment& segment(const std::string& name) = 0;
+
+  /// Unmaps the segments of an epoch that this service needs no more, so that their memory is free once the launcher
+  /// gives them back. Nothing may point into them. Does nothing where the context made them itself. Thread-safe.
+  virtual void release_epoch(std::uint64_t) {}
 
   /// A client of the launcher for the calling thread. The n-th one that a process asks for has the identity
   /// "<kind>.<rank>.<n>", so a restarted service takes over its predecessor's.

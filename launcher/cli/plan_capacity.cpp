@@ -15,11 +15,11 @@ double worker_bytes(const PlanReport& report) {
 }
 
 /// Of one rank. Where a device has memory of its own the pool lies there; else in host memory, in the segment
-/// `exchange` where that is published.
+/// `pool.0` where that is published.
 double host_bytes(const PlanReport& report, bool one_memory) {
   double sum = static_cast<double>(launcher::services_bytes(report.config, one_memory));
   for (const auto& segment : report.segments) {
-    if (one_memory || segment.name != "exchange") sum += static_cast<double>(segment.bytes);
+    if (one_memory || segment.name != "pool.0") sum += static_cast<double>(segment.bytes);
   }
   if (!one_memory) return sum;
   double pool = plan::pool_is_published(report.config) ? static_cast<double>(report.plan.pool_bytes) : 0;

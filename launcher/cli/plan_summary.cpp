@@ -86,7 +86,7 @@ std::string memory(const PlanReport& report) {
   text += fmt::format("\nshared memory of the cell: {}\n", bytes(sum));
   for (const auto& segment : report.segments)
     text += fmt::format("  {:<17} {:>10}{}\n", segment.name, bytes(segment.bytes),
-                        report.pool_in_device && segment.name == "exchange"
+                        report.pool_in_device && segment.name == "pool.0"
                             ? "  the pool: in the device's memory, not counted in the host's"
                             : "");
   if (!report.state_unknown.empty()) {

@@ -55,7 +55,8 @@ std::string purpose(const std::string& name) {
       {"state", "the optimizer's state, and the chunk being updated (redo)"},
       {"gradients", "fp32 gradients of this rank"},
       {"arena", "inputs of layers, moved out of the worker (offload.fraction)"},
-      {"exchange", "the worker's pool, which other ranks of this node read"},
+      {"exchange", "channels of the ranks of this node for collectives"},
+      {"pool", "the worker's pool, which other ranks of this node read"},
       {"batches", "rows of the next steps, and of validation"},
       {"side", "what an update overwrites before a checkpoint has read it"}};
   std::string own = name.substr(name.rfind('/') + 1);

@@ -88,7 +88,7 @@ void prepare_plugin(ReadyRun& ready, Launching& launching) {
     for (const auto& plugin : prepared.at("plugins")) {
       placement::OptimizerFacts facts{plugin.at("name"), plugin.at("slots"), plugin.at("matrices")};
       auto hash = std::stoull(plugin.at("hash").get<std::string>(), nullptr, 16);
-      ready.job.plugins.push_back({std::move(facts), plugin.at("file"), hash});
+      ready.job.plugins.push_back({std::move(facts), plugin.at("file"), hash, plugin.at("version")});
     }
     ready.config.optimizer.hyper.merge(prepared.at("hyper").get<std::map<std::string, double>>());
     placement::add_rest(ready.config.optimizer, ready.job.optimizers());

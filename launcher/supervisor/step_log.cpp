@@ -55,6 +55,12 @@ std::optional<double> mfu(const fbs::StepReport& report) {
   return report.flops() / (report.step_ms() / 1e3) / report.peak_flops();
 }
 
+/// Which optimizer updated; and which change brings another one, that has followed so many updates.
+void write_epoch(metrics::Record& record, std::uint64_t epoch, std::uint64_t change, std::uint64_t followed) {
+  record.set("state_epoch", epoch);
+  if (change > 0) record.set("swap_change", change).set("swap_followed", followed);
+}
+
 /// NaN without a sign, which would be printed.
 double plain(double value) { return std::isnan(value) ? std::fabs(value) : value; }
 
@@ -109,6 +115,8 @@ void StepLog::take_record(const step_protocol::DecisionRecord& record, const Ste
       .set("generation", around.generation)
       .set("loss_tokens", record.loss_tokens);
   skips_.write(line);
+  std::uint64_t followed = record.swap_change > 0 ? record.updates - record.swap_updates : 0;
+  write_epoch(line, record.state_epoch, record.swap_change, followed);
   file_.append(line);
   show_waiting(last_step_);
 }
@@ -173,6 +181,9 @@ void StepLog::write(const fbs::StepReport& report, const StepSurroundings& aroun
     record.set("exchange_rows_max", report.exchange_rows_max());
     record.set("exchange_rows_limit", report.exchange_rows_limit());
   }
+  if (report.optimizer() != nullptr) record.set("optimizer", report.optimizer()->string_view());
+  write_epoch(record, report.state_epoch(), report.swap_change(), report.swap_followed());
+  if (report.swap_change() > 0) record.set("swap_steps", report.swap_steps());
   if (!std::isnan(report.validation_loss())) record.set("validation_loss", report.validation_loss());
   if (auto utilisation = mfu(report)) record.set("mfu", *utilisation);
   file_.append(record);

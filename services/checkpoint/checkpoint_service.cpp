@@ -1,6 +1,7 @@
 #include "services/checkpoint/checkpoint_service.h"
 
 #include <algorithm>
+#include <map>
 
 #include "common/base/deadline.h"
 #include "common/base/error.h"
@@ -26,32 +27,55 @@ constexpr double far_seconds = 1e8;         // an idle service waits as long as 
 constexpr double commit_look_seconds = .1;  // how often rank 0 asks whether all parts are durable
 constexpr double tidy_look_seconds = 2;     // how often the others look for manifests that are gone
 
+/// PartRecord::began.
+std::map<std::string, std::vector<std::uint64_t>> ages(const LiveCell& cell) {
+  std::map<std::string, std::vector<std::uint64_t>> began;
+  for (std::size_t i = 0; i < cell.placement->parameters.size(); ++i) {
+    std::size_t slots = cell.placement->slots_of(static_cast<int>(i));
+    auto of_slots = cell.began.subspan(i * cell.placement->columns.size(), slots);
+    if (std::ranges::all_of(of_slots, [](std::uint64_t updates) { return updates == 0; })) continue;
+    began[cell.placement->parameters[i].name] = {of_slots.begin(), of_slots.end()};
+  }
+  return began;
+}
+
 }  // namespace
 
 CheckpointService::CheckpointService(service::Context& context, Reports& reports, Settings settings)
     : context_(context),
       reports_(reports),
       settings_(std::move(settings)),
+      epoch_(epoch_in_force(*context.control().block)),
       cell_(live_cell()),
-      plan_(plan_values(context.placement(), settings_.value_elements)) {
+      plan_(plan_values(*cell_.placement, settings_.value_elements)) {
   os::make_private_folder(settings_.checkpoints);
 }
 
 LiveCell CheckpointService::live_cell() {
   LiveCell cell;
-  cell.placement = &context_.placement();
+  cell.placement = &context_.placement_of(epoch_);
   cell.control = context_.control().block;
   cell.master = context_.segment("master").span<float>("values");
-  std::uint64_t epoch = step_protocol::epoch_in_force(*cell.control);
-  shm::Segment& state = context_.segment(shm::state_name(epoch));
-  for (std::size_t i = 0; i < context_.placement().columns.size(); ++i) {
+  shm::Segment& state = context_.segment(shm::state_name(epoch_));
+  for (std::size_t i = 0; i < cell.placement->columns.size(); ++i) {
     cell.state.emplace_back(state.span<float>(fmt::format("slot.{}", i)));
   }
-  shm::Segment& side = context_.segment(shm::side_name(epoch));
+  cell.began = state.span<std::uint64_t>("began");
+  shm::Segment& side = context_.segment(shm::side_name(epoch_));
   cell.read_marks = side.span<Word>("read_marks");
   cell.image_flags = side.span<Word>("image_flags");
   cell.images = side.span<float>("images");
   return cell;
+}
+
+/// No other optimizer takes over while a snapshot is under way, so the epoch of an armed one is in force.
+void CheckpointService::follow_epoch() {
+  std::uint64_t now = epoch_in_force(*cell_.control), before = epoch_;
+  if (now == before) return;
+  epoch_ = now;
+  cell_ = live_cell();
+  plan_ = plan_values(*cell_.placement, settings_.value_elements);
+  context_.release_epoch(before);
 }
 
 void CheckpointService::at(Activity activity, const char* detail) {
@@ -75,12 +99,12 @@ void CheckpointService::restore_if_asked() {
   auto progressed = [&] { at(Activity::restoring, "reads the checkpoint to start from"); };
   CheckpointView view =
       open_checkpoint(settings_.load_from.empty() ? settings_.checkpoints : settings_.load_from, step, progressed);
-  CellArrays arrays{context_.segment("master").span<float>("values"), {}};
-  shm::Segment& state = context_.segment(shm::state_name(step_protocol::epoch_in_force(control)));
-  for (std::size_t i = 0; i < context_.placement().columns.size(); ++i) {
+  shm::Segment& state = context_.segment(shm::state_name(epoch_));
+  CellArrays arrays{context_.segment("master").span<float>("values"), {}, state.span<std::uint64_t>("began")};
+  for (std::size_t i = 0; i < cell_.placement->columns.size(); ++i) {
     arrays.state.push_back(state.span<float>(fmt::format("slot.{}", i)));
   }
-  restore(view, context_.placement(), arrays, [&](std::uint64_t, std::uint64_t) { progressed(); });
+  restore(view, *cell_.placement, arrays, [&](std::uint64_t, std::uint64_t) { progressed(); });
   bool own = settings_.load_from.empty();  // what is usual in another run says nothing about this one
   control.loaded_updates = view.manifest().updates;
   control.loaded_statistics = own ? view.manifest().statistics.value_or(StepStatistics{}) : StepStatistics{};
@@ -128,6 +152,7 @@ bool CheckpointService::serve() {
 void CheckpointService::take(std::uint64_t step) {
   auto began = Clock::now();
   try {
+    follow_epoch();
     tidy();
     std::optional<PartRecord> record = write_part(step);
     if (!record) {
@@ -148,7 +173,10 @@ std::optional<PartRecord> CheckpointService::write_part(std::uint64_t step) {
   begun.step = step;
   begun.rank = context_.rank();
   begun.job = context_.job();
-  begun.slots = context_.placement().update.slot_names();
+  begun.optimizers = settings_.optimizers_of(epoch_);
+  begun.config = config::effective(service::config_in_force(context_.config_of(epoch_), *cell_.control));
+  begun.began = ages(cell_);
+  begun.slots = cell_.placement->update.slot_names();
   begun.slots.insert(begun.slots.begin(), master_slot);
   store().drop(step);  // left by a kill, or by an attempt that failed
   PartWriter writer(store().incoming_folder(step), begun, [&] {
@@ -176,7 +204,7 @@ void CheckpointService::publish(std::uint64_t step, const PartRecord& record, Cl
   settings_.reached("part reported");
   end_snapshot(cell_, step);
   settings_.reached("snapshot ended");
-  if (context_.rank() == 0) pending_ = Pending{step, record.bytes(), hash, began};
+  if (context_.rank() == 0) pending_ = Pending{step, record.bytes(), hash, record.config, record.optimizers, began};
 }
 
 bool CheckpointService::try_commit() {
@@ -187,8 +215,11 @@ bool CheckpointService::try_commit() {
   Pending done = *pending_;
   pending_.reset();
   try {
-    config::Config config = service::config_in_force(context_.config(), *context_.control().block);
-    service::Manifest manifest = make_manifest(config, context_.placement(), done.step, receipt, settings_.dataset);
+    service::Manifest manifest =
+        make_manifest(context_.config(), context_.placement(), done.step, receipt, settings_.dataset);
+    manifest.config = done.config;
+    manifest.optimizers = done.optimizers;
+    if (!done.optimizers.empty()) manifest.optimizer = done.optimizers.front().name;
     if (auto kept = step_protocol::kept_statistics(*cell_.control, done.step)) {
       manifest.statistics = kept->statistics;
       manifest.updates = kept->updates;
@@ -244,6 +275,12 @@ void service_body(service::Context& context) {
   service::Job job = service::read_job();
   settings.load_from = job.load_from;
   settings.dataset = job.dataset;
+  settings.optimizers_of = [](std::uint64_t epoch) {
+    std::vector<service::ManifestOptimizer> optimizers;
+    for (const service::JobPlugin& plugin : service::read_job().epoch(epoch).plugins)
+      optimizers.push_back({plugin.facts.name, plugin.version, fmt::format("{:016x}", plugin.hash)});
+    return optimizers;
+  };
   CheckpointService(context, *reports, settings).run();
 }
 

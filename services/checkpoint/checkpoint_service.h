@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,10 @@ class CheckpointService {
     std::string checkpoints = service::checkpoint_folder;
     std::string load_from;                                     // folder that holds load_step; empty: `checkpoints`
     std::string dataset = {};                                  // hash of its content, for manifests
+    /// Of a state epoch, for manifests.
+    std::function<std::vector<service::ManifestOptimizer>(std::uint64_t epoch)> optimizers_of = [](std::uint64_t) {
+      return std::vector<service::ManifestOptimizer>();
+    };
     std::int64_t value_elements = checkpoint::value_elements;  // most elements of one value
     Reached reached = [](std::string_view) {};
   };
@@ -43,11 +48,13 @@ class CheckpointService {
   /// A durable part whose manifest is not committed yet; rank 0 alone waits for it.
   struct Pending {
     std::uint64_t step = 0, bytes = 0;
-    std::string hash;
+    std::string hash, config;
+    std::vector<service::ManifestOptimizer> optimizers;
     Clock::time_point began;
   };
 
   LiveCell live_cell();
+  void follow_epoch();
   bool decided_last(std::uint64_t step) const;
   void take(std::uint64_t step);
   std::optional<PartRecord> write_part(std::uint64_t step);
@@ -61,6 +68,7 @@ class CheckpointService {
   service::Context& context_;
   Reports& reports_;
   Settings settings_;
+  std::uint64_t epoch_;  // whose state is read
   LiveCell cell_;
   std::vector<PlannedValue> plan_;
   std::optional<PartStore> store_;  // opened on first use, and again after an error

@@ -46,6 +46,7 @@ void CheckpointView::take(const PartRecord& record, int rank) {
     entries_.push_back({value.key, value.count, rank});
   }
   shapes_.insert(record.shapes.begin(), record.shapes.end());
+  began_.insert(record.began.begin(), record.began.end());
 }
 
 void CheckpointView::find_gaps() {

@@ -45,6 +45,8 @@ class CheckpointView {
   std::vector<std::string> slots() const;
   /// By parameter name.
   const std::map<std::string, std::vector<std::int64_t>>& shapes() const { return shapes_; }
+  /// By parameter name, see PartRecord::began.
+  const std::map<std::string, std::vector<std::uint64_t>>& began() const { return began_; }
   std::uint64_t bytes() const;
 
   /// Reads and checks one value; returns why it is damaged, empty when intact (see PartReader::read).
@@ -60,6 +62,7 @@ class CheckpointView {
   std::vector<Damage> damage_;
   std::vector<Entry> entries_;
   std::map<std::string, std::vector<std::int64_t>> shapes_;
+  std::map<std::string, std::vector<std::uint64_t>> began_;
   std::map<int, std::unique_ptr<PartReader>> open_;  // at most `most_open`
 };
 

@@ -19,6 +19,7 @@ struct LiveCell {
   step_protocol::ControlBlock* control = nullptr;
   std::span<const float> master;                           // [shard_elements]
   std::vector<std::span<const float>> state;               // per column [Placement::columns]
+  std::span<const std::uint64_t> began = {};               // [parameters][columns], EpochState::began
   std::span<step_protocol::Word> read_marks, image_flags;  // [chunks]
   std::span<const float> images;                           // [side slots][1 + columns][chunk_elements]
 };

@@ -31,11 +31,17 @@ std::string PartRecord::hash() const {
 std::string to_json(const PartRecord& record) {
   nlohmann::json values = nlohmann::json::array();
   for (const PartRecord::Value& value : record.values) values.push_back({encode(value.key), value.count, value.hash});
+  nlohmann::json optimizers = nlohmann::json::array();
+  for (const service::ManifestOptimizer& one : record.optimizers)
+    optimizers.push_back({one.name, one.version, one.hash});
   return nlohmann::json({{"version", format_version},
                          {"step", record.step},
                          {"rank", record.rank},
                          {"job", record.job},
                          {"slots", record.slots},
+                         {"optimizers", optimizers},
+                         {"config", record.config},
+                         {"began", record.began},
                          {"shapes", record.shapes},
                          {"values", values}})
       .dump();
@@ -52,6 +58,10 @@ PartRecord part_record_from_json(const std::string& text) {
     record.rank = json.at("rank").get<int>();
     record.job = json.at("job").get<std::uint64_t>();
     record.slots = json.at("slots").get<std::vector<std::string>>();
+    record.config = json.value("config", std::string());
+    record.began = json.value("began", decltype(record.began)());
+    for (const auto& one : json.value("optimizers", nlohmann::json::array()))
+      record.optimizers.push_back({one.at(0), one.at(1), one.at(2)});
     record.shapes = json.at("shapes").get<std::map<std::string, std::vector<std::int64_t>>>();
     for (const nlohmann::json& entry : json.at("values")) {
       auto key = decode(entry.at(0).get<std::string>());

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/service/run_directory.h"
 #include "services/checkpoint/key.h"
 
 namespace ganymede::checkpoint {
@@ -21,6 +22,11 @@ struct PartRecord {
   int rank = 0;
   std::uint64_t job = 0;                                    // of the launch that wrote it
   std::vector<std::string> slots;                           // "master", then the optimizer's, in plugin order
+  std::vector<service::ManifestOptimizer> optimizers = {};  // that updated the state; none: not known
+  std::string config = {};                                  // effective, with the setting in force
+  /// By parameter: for each slot of its optimizer how many updates the parameter had seen when the slot was zero
+  /// (EpochState::began). A parameter that is not there: none.
+  std::map<std::string, std::vector<std::uint64_t>> began = {};
   std::map<std::string, std::vector<std::int64_t>> shapes;  // of the whole parameters that it holds values of
   std::vector<Value> values;                                // in the order in which they were written
 

@@ -84,12 +84,25 @@ void fill(CheckpointView& view, const std::string& slot, const std::string& para
   }
 }
 
+/// Slots that the checkpoint says nothing of began with the run.
+void fill_began(const CheckpointView& view, const placement::Placement& placement, std::span<std::uint64_t> began) {
+  if (began.empty()) return;
+  std::ranges::fill(began, std::uint64_t{0});
+  for (std::size_t i = 0; i < placement.parameters.size(); ++i) {
+    auto found = view.began().find(placement.parameters[i].name);
+    if (found == view.began().end()) continue;
+    std::size_t count = std::min(found->second.size(), placement.slots_of(static_cast<int>(i)));
+    std::copy_n(found->second.begin(), count, began.begin() + static_cast<std::ptrdiff_t>(i * placement.columns.size()));
+  }
+}
+
 }  // namespace
 
 void restore(CheckpointView& view, const placement::Placement& placement, const CellArrays& arrays,
              const Progress& progress) {
   if (!view.damage().empty()) fail_damaged(view, view.damage().front().where, view.damage().front().reason);
   check_fits(view, placement);
+  fill_began(view, placement, arrays.began);
   std::uint64_t done = 0, total = 0;
   for (const placement::OwnedRange& range : placement.owned) {
     total += static_cast<std::uint64_t>(range.count) * sizeof(float) * (1 + placement.slots_of(range.parameter));

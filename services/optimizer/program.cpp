@@ -11,6 +11,7 @@
 #include "common/base/error.h"
 #include "common/base/run_command.h"
 #include "common/service/service.h"
+#include "common/step_protocol/change.h"
 #include "services/optimizer/plugin_commands.h"
 #include "services/optimizer/server.h"
 
@@ -66,11 +67,12 @@ namespace {
 
 /// Serves until the service has to finish or one of the two threads ends with an error.
 void serve_beside(service::Context& context, const Beside& beside) {
+  std::uint64_t epoch = step_protocol::epoch_in_force(*context.control().block);
   std::atomic<bool> ended{false};
   std::exception_ptr fault;
   std::thread other([&] {
     try {
-      beside(context, [&ended] { return ended.load(); });
+      beside(context, epoch, [&ended] { return ended.load(); });
     } catch (...) {
       fault = std::current_exception();
       ended = true;
@@ -78,7 +80,7 @@ void serve_beside(service::Context& context, const Beside& beside) {
   });
   std::exception_ptr own;
   try {
-    serve(context, [&ended] { return ended.load(); });
+    serve(context, epoch, [&ended] { return ended.load(); });
   } catch (...) {
     own = std::current_exception();
   }

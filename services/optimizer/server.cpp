@@ -147,6 +147,7 @@ bool adopt(service::Context& context, const CellMemory& memory, const Tables& ta
   Tables old_tables = load_plugins(service::read_job().epoch(record->state_epoch).plugins);
   migrate({&old, old_tables, in_force.state, in_force.began}, {&own, tables, memory.state, memory.began},
           record->updates);
+  context.release_epoch(record->state_epoch);
   os::store_and_wake(memory.words->chunks_done, record->step * own.chunks.size());
   log::info("state epoch {} follows from step {} on", epoch, record->step + 1);
   return true;

@@ -9,7 +9,6 @@
 #include "common/cell/layouts.h"
 #include "common/newton_schulz/cblas/cblas_products.h"
 #include "common/os/futex.h"
-#include "common/step_protocol/change.h"
 #include "services/optimizer/team.h"
 
 namespace ganymede::optimizer {
@@ -47,16 +46,16 @@ bool answer_handover(shm::Segment& matrices, newton_schulz::Products& products, 
   return true;
 }
 
-void serve_handovers(service::Context& context, const std::function<bool()>& ended) {
-  const config::NewtonSchulz& config = context.config().newton_schulz;
-  if (shm::handover_elements(context.config(), context.placement()) == 0) return;
+void serve_handovers(service::Context& context, std::uint64_t epoch, const std::function<bool()>& ended) {
+  const config::NewtonSchulz& config = context.config_of(epoch).newton_schulz;
+  if (shm::handover_elements(context.config_of(epoch), context.placement_of(epoch)) == 0) return;
   newton_schulz::Settings settings;
   settings.schedule = newton_schulz::parse_schedule("newton_schulz.coefficients", config.coefficients);
   settings.form = static_cast<newton_schulz::Form>(config.form);
-  Team team(std::max(context.config().optimizer.threads, 1));
+  Team team(std::max(context.config_of(epoch).optimizer.threads, 1));
   newton_schulz::CblasProducts products(tasks_on(team));
   newton_schulz::Workspace workspace;
-  shm::Segment& matrices = context.segment(shm::matrices_name(step_protocol::epoch_in_force(*context.control().block)));
+  shm::Segment& matrices = context.segment(shm::matrices_name(epoch));
   const step_protocol::Word& request = shm::handover_of(matrices).words->request;
   while (!context.finishing() && !ended()) {
     std::uint64_t seen = request.load(std::memory_order_acquire);

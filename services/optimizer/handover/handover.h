@@ -17,7 +17,7 @@ bool answer_handover(shm::Segment& matrices, newton_schulz::Products& products, 
                      newton_schulz::Workspace& workspace);
 
 /// Answers until the service has to finish or `ended` says so; returns at once where the worker does it. Runs in a
-/// thread beside `serve`. Throws Error.
-void serve_handovers(service::Context& context, const std::function<bool()>& ended);
+/// thread beside `serve` of the same epoch. Throws Error.
+void serve_handovers(service::Context& context, std::uint64_t epoch, const std::function<bool()>& ended);
 
 }  // namespace ganymede::optimizer

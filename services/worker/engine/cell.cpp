@@ -5,7 +5,6 @@
 
 #include "common/cell/layouts.h"
 #include "common/placement/placement.h"
-#include "common/step_protocol/change.h"
 
 namespace ganymede::worker {
 namespace {
@@ -48,21 +47,22 @@ std::uint64_t Batches::own_loss_tokens(int slot) const {
   return static_cast<std::uint64_t>(std::count_if(own.begin(), own.end(), [](std::int32_t t) { return t >= 0; }));
 }
 
-Cell map_cell(service::Context& context) {
-  const config::Config& config = context.config();
+Cell map_cell(service::Context& context, std::uint64_t epoch) {
+  const config::Config& config = context.config_of(epoch);
+  const placement::Placement& placement = context.placement_of(epoch);
   shm::Segment& batches = context.segment("batches");
   Cell cell;
   cell.control = context.control();
-  std::uint64_t epoch = step_protocol::epoch_in_force(*cell.control.block);
+  cell.epoch_number = epoch;
   cell.epoch = service::epoch_control(context, epoch);
   cell.working = context.segment("working").span<std::byte>("values");
-  cell.working_form = wire::working_form(config, context.placement());
+  cell.working_form = wire::working_form(config, placement);
   cell.gradients = context.segment("gradients").span<float>("values");
-  if (context.placement().matrix_elements > 0) {
+  if (placement.matrix_elements > 0) {
     cell.sent = context.segment(shm::matrices_name(epoch)).span<const float>("sent");
     cell.returned = context.segment(shm::matrices_name(epoch)).span<float>("returned");
   }
-  if (shm::handover_elements(config, context.placement()) > 0)
+  if (shm::handover_elements(config, placement) > 0)
     cell.handover = shm::handover_of(context.segment(shm::matrices_name(epoch)));
   cell.arena = context.segment("arena").span<std::byte>("values");
   cell.train = map_batches(batches, "", placement::rows_of(config, context.rank()).count, config.data.seq_len);

@@ -30,7 +30,8 @@ struct Batches {
 
 struct Cell {
   service::Control control;
-  service::EpochControl epoch;     // whose optimizer updates
+  std::uint64_t epoch_number = 0;  // whose optimizer updates
+  service::EpochControl epoch;
   std::span<std::byte> working;    // the rank's shards of the working copy
   wire::WorkingForm working_form;  // where they lie in it, and in which format
   std::span<float> gradients;      // [shard_elements]
@@ -42,7 +43,8 @@ struct Cell {
   Batches validation;  // one slot
 };
 
-/// Maps the segments of the context's cell. Valid as long as the context lives. Throws Error.
-Cell map_cell(service::Context& context);
+/// Maps the segments of the context's cell with those of a state epoch. Valid until the context releases the epoch.
+/// Throws Error.
+Cell map_cell(service::Context& context, std::uint64_t epoch);
 
 }  // namespace ganymede::worker

@@ -81,20 +81,38 @@ std::vector<int> dense_neighbours(const config::Config& config, const placement:
 
 }  // namespace
 
+Communicators::Communicators(int rank, int world, double timeout_seconds, const MakeCommunicator& make) {
+  collectives::Group everyone;
+  everyone.name = control_name;
+  everyone.rank = rank;
+  everyone.timeout_seconds = timeout_seconds;
+  everyone.ranks.resize(static_cast<std::size_t>(world));
+  std::iota(everyone.ranks.begin(), everyone.ranks.end(), 0);
+  control_ = make(everyone);
+}
+
 Communicators::Communicators(const config::Config& config, const placement::Placement& placement,
                              double timeout_seconds, const MakeCommunicator& make)
-    : shard_group_(static_cast<std::size_t>(placement.shard_group)) {
+    : Communicators(placement.rank, placement.world, timeout_seconds, make) {
+  form(config, placement, 0, timeout_seconds, make);
+}
+
+void Communicators::clear() {
+  for (auto* one : all())
+    if (one != &control_) one->reset();
+}
+
+void Communicators::form(const config::Config& config, const placement::Placement& placement, std::uint64_t epoch,
+                         double timeout_seconds, const MakeCommunicator& make) {
+  shard_group_ = static_cast<std::size_t>(placement.shard_group);
   collectives::Group group;
   group.rank = placement.rank;
   group.timeout_seconds = timeout_seconds;
   auto form = [&](const std::string& name, int number, const std::vector<int>& ranks) {
-    group.name = fmt::format("{}.{}", name, number);
+    group.name = epoch == 0 ? fmt::format("{}.{}", name, number) : fmt::format("{}.{}.epoch{}", name, number, epoch);
     group.ranks = ranks;
     return make(group);
   };
-  std::vector<int> everyone(static_cast<std::size_t>(placement.world));
-  std::iota(everyone.begin(), everyone.end(), 0);
-  control_ = form("control", 0, everyone);
   if (shard_group_ > 1) {
     gather_ = form("gather", placement.replica, placement.shard_ranks);
     reduce_ = form("reduce", placement.replica, placement.shard_ranks);
@@ -130,10 +148,8 @@ Communicator& Communicators::update(const placement::Bucket& bucket) {
 }
 
 void Communicators::abort() {
-  for (auto* one : {&control_, &gather_, &reduce_, &node_gather_, &replica_gather_, &replica_reduce_, &expert_gather_,
-                    &expert_reduce_, &exchange_, &update_, &expert_update_}) {
+  for (auto* one : all())
     if (*one) (*one)->abort();
-  }
 }
 
 TrafficLines Communicators::traffic() const {

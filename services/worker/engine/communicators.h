@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -8,8 +10,12 @@
 #include "common/collectives/collectives.h"
 #include "common/placement/placement.h"
 
-/// The communicators of one generation: each lane has its own, so that the orders of their calls cannot cross.
+/// The communicators of one generation: each lane has its own, so that the orders of their calls cannot cross. All but
+/// `control` belong to a state epoch, whose placement says which there are.
 namespace ganymede::worker {
+
+/// Name of the group of `control`.
+constexpr const char* control_name = "control.0";
 
 using MakeCommunicator = std::function<std::unique_ptr<collectives::Communicator>(const collectives::Group&)>;
 
@@ -25,10 +31,19 @@ TrafficLines since(const TrafficLines& now, const TrafficLines& before);
 
 class Communicators {
  public:
-  /// Forms all groups that the placement and the choices of the plan need, in the same order on every rank. Throws
-  /// CollectiveError.
+  /// Forms `control` alone: what ranks need that have yet to agree on their epoch. Throws CollectiveError.
+  Communicators(int rank, int world, double timeout_seconds, const MakeCommunicator& make);
+  /// And the others of the first epoch. Throws CollectiveError.
   Communicators(const config::Config& config, const placement::Placement& placement, double timeout_seconds,
                 const MakeCommunicator& make);
+
+  /// Ends all but `control`. No rank may wait for one of them any more.
+  void clear();
+  /// Forms all groups that the placement of an epoch and the choices of its plan need, in the same order on every rank.
+  /// There are none yet; none is formed twice in a generation. Not while another thread calls `abort`. Throws
+  /// CollectiveError.
+  void form(const config::Config& config, const placement::Placement& placement, std::uint64_t epoch,
+            double timeout_seconds, const MakeCommunicator& make);
 
   collectives::Communicator& control() { return *control_; }
   /// For a bucket that is shared by several ranks.
@@ -52,7 +67,11 @@ class Communicators {
   TrafficLines traffic() const;
 
  private:
-  std::size_t shard_group_;
+  auto all() {
+    return std::array{&control_,        &gather_,        &reduce_,        &node_gather_, &replica_gather_, &replica_reduce_,
+                      &expert_gather_, &expert_reduce_, &exchange_, &update_,      &expert_update_};
+  }
+  std::size_t shard_group_ = 0;
   std::unique_ptr<collectives::Communicator> control_;                          // of the world
   std::unique_ptr<collectives::Communicator> gather_, reduce_;                  // of the shard group, if it is several
   std::unique_ptr<collectives::Communicator> node_gather_;                      // of the shard group's ranks of a node

@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "common/base/error.h"
+#include "common/cell/exchange_layout.h"
 #include "common/os/files.h"
 #include "common/plan/cost/measured.h"
 #include "common/plan/exchange_form.h"
 #include "common/plan/pool.h"
 #include "common/plan/timeline.h"
+#include "common/step_protocol/change.h"
 #include "services/worker/engine/compute_operations.h"
 #include "services/worker/engine/current_operations.h"
 #include "services/worker/engine/exchange_operations.h"
@@ -61,24 +63,26 @@ double imbalance(const model_spec::ModelSpec& spec, std::span<const std::int64_t
   return worst;
 }
 
-Pool pool_of(service::Context& context) {
-  if (plan::pool_is_published(context.config())) return Pool(context.segment("exchange").span<std::byte>("pool"));
-  return Pool(plan::pool_bytes(context.config(), context.placement()));
+Pool pool_of(service::Context& context, std::uint64_t epoch) {
+  const config::Config& config = context.config_of(epoch);
+  if (plan::pool_is_published(config)) return Pool(context.segment(shm::pool_name(epoch)).span<std::byte>("pool"));
+  return Pool(plan::pool_bytes(config, context.placement_of(epoch)));
 }
 
 }  // namespace
 
 struct Engine::State {
-  State(service::Context& context, Communicators& communicators, std::uint64_t generation, std::uint64_t optimizer_hash)
-      : config(context.config()),
-        placement(context.placement()),
+  State(service::Context& context, Communicators& communicators, std::uint64_t generation, std::uint64_t optimizer_hash,
+        std::uint64_t epoch)
+      : config(context.config_of(epoch)),
+        placement(context.placement_of(epoch)),
         spec(model_spec::build(config.model)),
         generation(generation),
         optimizer_hash(optimizer_hash),
         train_plan(plan::build(config, placement, plan::PlanKind::train)),
         validate_plan(plan::build(config, placement, plan::PlanKind::validate)),
         update_plan(plan::build(config, placement, plan::PlanKind::update)),
-        pool(pool_of(context)),
+        pool(pool_of(context, epoch)),
         surroundings(context, config.launch.collective_timeout_seconds),
         current([this](const plan::Operation& o) {
           surroundings.context().at(static_cast<std::uint64_t>(o.kind), static_cast<std::uint64_t>(o.bucket),
@@ -86,8 +90,8 @@ struct Engine::State {
         }),
         rotary(spec, config.data.seq_len, config.rope_cache == config::RopeCache::per_layer),
         exchange(make_exchange(communicators.exchange(), surroundings)),
-        bench{config,        placement,   spec,   map_cell(context), surroundings,
-              communicators, pool.data(), rotary, exchange.get(),    {}},
+        bench{config,        placement,   spec,   map_cell(context, epoch), surroundings,
+              communicators, pool.data(), rotary, exchange.get(),           {}},
         train(bench, train_plan, plan::PlanKind::train),
         validate(bench, validate_plan, plan::PlanKind::validate),
         update(bench, update_plan, plan::PlanKind::update),
@@ -149,7 +153,8 @@ struct Engine::State {
 
 Engine::Engine(service::Context& context, Communicators& communicators, std::uint64_t generation,
                std::uint64_t optimizer_hash)
-    : state_(std::make_unique<State>(context, communicators, generation, optimizer_hash)) {
+    : state_(std::make_unique<State>(context, communicators, generation, optimizer_hash,
+                                     step_protocol::epoch_in_force(*context.control().block))) {
   plan::check(state_->train_plan);
   plan::check(state_->validate_plan);
   plan::check(state_->update_plan);

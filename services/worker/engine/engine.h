@@ -6,7 +6,7 @@
 #include "services/worker/engine/executor/executor.h"
 #include "services/worker/engine/surroundings.h"
 
-/// The training engine of one rank: plans, memory and operations of the steps of one generation.
+/// The training engine of one rank: plans, memory and operations of the steps of one generation and one state epoch.
 namespace ganymede::worker {
 
 struct StepResult {
@@ -27,12 +27,14 @@ struct StepResult {
 /// One thread calls it; `cancel` may come from any.
 class Engine {
  public:
-  /// `context` and `communicators` must outlive it. Throws Error when plan and segments do not fit.
+  /// Of the state epoch in force, to which the communicators belong. `context` and `communicators` must outlive it.
+  /// Throws Error when plan and segments do not fit.
   Engine(service::Context& context, Communicators& communicators, std::uint64_t generation,
          std::uint64_t optimizer_hash);
   ~Engine();
 
-  /// Computes step `step` from the working copy of step - 1 and publishes its decision in the cell. When it throws,
+  /// Computes step `step` from the working copy of step - 1 and publishes its decision in the cell. Where that names
+  /// another state epoch, the update is not this engine's any more, nor is any step after it. When it throws,
   /// no lane is inside the step any more. Throws OperationFailed, Cancelled.
   StepResult train(std::uint64_t step);
   /// Does again, on all ranks, what a decided step has after its decision, so that those can commit it that have not:

@@ -15,7 +15,7 @@ namespace ganymede::worker {
 /// update_send, orthogonalise and update_return: the part of an update of whole matrices that lies between the two
 /// phases of the optimizer server (rule 14). Everything is a function of what the first phase has left in the segment
 /// `matrices`, so it may be done again, on all ranks, until all have committed the step. Nothing happens for a step
-/// that is skipped.
+/// that is skipped or that another epoch's optimizer applies.
 class MatrixOperations {
  public:
   MatrixOperations(Workbench& bench, const plan::StepPlan& plan);
@@ -26,7 +26,10 @@ class MatrixOperations {
   void orthogonalise(const plan::Operation& operation);
   void bring_back(const plan::Operation& operation);
 
-  bool skipped() const { return bench_.pass.record.apply == 0; }
+  bool skipped() const {
+    const step_protocol::DecisionRecord& record = bench_.pass.record;
+    return record.apply == 0 || record.state_epoch != bench_.cell.epoch_number;
+  }
   bool returned_already(int bucket) const;
   void await_first_phase(int bucket);
   void publish(int bucket);

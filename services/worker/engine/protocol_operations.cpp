@@ -202,14 +202,20 @@ void publish(const service::Control& control, const DecisionRecord& record,
   os::store_and_wake(control.block->decided_step, record.step);
 }
 
-/// Rule 16: a rank has both settings that it may be, see change.h.
+/// Rule 16: a rank has both settings that it may be, see change.h. With another state epoch a step follows its
+/// configuration from here on.
 step_protocol::StepPolicy ProtocolOperations::decided_policy(const DecisionRecord& previous) const {
   const PassState& pass = bench_.pass;
-  std::uint64_t number = step_protocol::decided_change(pass.votes, previous, pass.policy.swap).change_number;
-  bool offered = number == pass.offered.number;
-  step_protocol::Setting setting =
-      offered ? pass.offered : step_protocol::setting_of(*bench_.cell.control.block, number);
-  return following(pass.policy, setting, bench_.config, pass.step);
+  const step_protocol::ControlBlock& block = *bench_.cell.control.block;
+  step_protocol::SwapDecision decided = step_protocol::decided_change(pass.votes, previous, pass.policy.swap);
+  bool offered = decided.change_number == pass.offered.number;
+  step_protocol::Setting setting = offered ? pass.offered : step_protocol::setting_of(block, decided.change_number);
+  if (decided.state_epoch == bench_.cell.epoch_number) return following(pass.policy, setting, bench_.config, pass.step);
+  service::Context& context = bench_.surroundings.context();
+  const config::Config& config = context.config_of(decided.state_epoch);
+  auto policy = policy_of(config, block, context.optimizer_hash_of(decided.state_epoch));
+  policy.swap = pass.policy.swap;
+  return following(policy, setting, config, pass.step);
 }
 
 void ProtocolOperations::decide() {

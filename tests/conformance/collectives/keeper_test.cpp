@@ -62,14 +62,15 @@ TEST_F(SharedSegments, CarryAGatherFromTheWorkingCopiesIntoThePools) {
     ranks.emplace_back([&, rank] {
       std::size_t bytes = 1000 + 1000 * static_cast<std::size_t>(rank);
       shm::Segment working = create(rank, working_layout(static_cast<std::int64_t>(bytes)));
-      shm::Segment exchange = create(rank, shm::exchange_layout(3000));
-      auto mine = working.span<std::byte>("values"), all = exchange.span<std::byte>("pool");
+      shm::Segment exchange = create(rank, shm::exchange_layout()), pool = create(rank, shm::pool_layout(3000, 0));
+      auto mine = working.span<std::byte>("values"), all = pool.span<std::byte>("pool");
       std::fill(mine.begin(), mine.end(), pattern(rank, 0, 0));
       auto peers = std::make_shared<KeeperMemory>(shm::KeeperClient(socket_),
-                                                  std::vector<std::string>{"working", "exchange"}, job);
+                                                  std::vector<std::string>{"working", "exchange", "pool.0"}, job);
       Port port({.rank = rank,
                  .regions = {{"working", working.base(), working.layout().size},
-                             {"exchange", exchange.base(), exchange.layout().size}},
+                             {"exchange", exchange.base(), exchange.layout().size},
+                             {"pool.0", pool.base(), pool.layout().size}},
                  .channels_region = 1,
                  .channels_memory = exchange.span<std::byte>("channels"),
                  .channels = shm::collective_channels,

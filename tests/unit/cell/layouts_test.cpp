@@ -33,13 +33,13 @@ TEST(Layouts, OfACellHaveDistinctNamesAndAlikeHashesInEveryProcess) {
     EXPECT_EQ(layouts[i].hash(), again[i].hash());
   }
   EXPECT_EQ(names, (std::set<std::string>{"control", "master", "working", "state.0", "gradients", "arena", "batches",
-                                          "side.0", "exchange"}));
+                                          "side.0", "exchange", "pool.0"}));
 }
 
 TEST(Layouts, APoolThatNobodyReadsIsNoSegment) {
   auto published = [](const config::Config& config) {
     auto layouts = cell_layouts(config, placement::build(config, 0, builtin_facts()));
-    return std::any_of(layouts.begin(), layouts.end(), [](const Layout& layout) { return layout.name == "exchange"; });
+    return std::any_of(layouts.begin(), layouts.end(), [](const Layout& layout) { return layout.name == "pool.0"; });
   };
   config::Config config = two_ranks();
   EXPECT_TRUE(published(config));

@@ -66,7 +66,7 @@ TEST_F(Capacity, HostMemoryIsNeededByAllRanksOfANode) {
   EXPECT_NE(summary(both).find("2 ranks of "), std::string::npos) << summary(both);
   double segments = 0;
   for (const auto& segment : both.segments)
-    segments += segment.name == "exchange" ? 0 : static_cast<double>(segment.bytes);
+    segments += segment.name == "pool.0" ? 0 : static_cast<double>(segment.bytes);
   EXPECT_GT(both.memory_uses[0].used, 2 * segments) << "and by the services themselves";
 }
 

@@ -127,7 +127,7 @@ TEST(CheckpointModel, HasTheLossOfTheWorldItCameFrom) {
   double sum = 0;
   std::int64_t tokens = 0;
   for (int rank = 0; rank < 2; ++rank) {
-    Batches rows = map_cell(world.cell(rank)).validation;
+    Batches rows = map_cell(world.cell(rank), 0).validation;
     for (int r = 0; r < rows.rows; ++r) {
       model::Row row = rows.row(0, r);
       sum += model.loss(row);

@@ -12,20 +12,23 @@ namespace {
 
 using collectives::Backend;
 
-collectives::Port::Spec published(service::Context& context) {
-  shm::Segment& working = context.segment("working");
-  shm::Segment& exchange = context.segment("exchange");
-  auto region = [](const shm::Segment& segment) {
-    return collectives::Region{segment.layout().name, segment.base(), static_cast<std::size_t>(segment.layout().size)};
-  };
-  auto peers = std::make_shared<collectives::KeeperMemory>(
-      shm::KeeperClient(), std::vector<std::string>{"working", "exchange"}, context.job());
-  return {.rank = context.rank(),
-          .regions = {region(working), region(exchange)},
-          .channels_region = 1,
-          .channels_memory = exchange.span<std::byte>("channels"),
-          .channels = shm::collective_channels,
-          .peers = peers};
+/// A port that publishes these segments besides "exchange", with some of its channels.
+collectives::Port::Spec published(service::Context& context, std::vector<std::string> segments, int first_channel,
+                                  int channels) {
+  segments.insert(segments.begin(), "exchange");
+  collectives::Port::Spec spec;
+  spec.rank = context.rank();
+  for (const std::string& name : segments) {
+    shm::Segment& segment = context.segment(name);
+    spec.regions.push_back({name, segment.base(), static_cast<std::size_t>(segment.layout().size)});
+  }
+  spec.channels_region = 0;
+  spec.channels = channels;
+  spec.channels_memory = context.segment("exchange").span<std::byte>("channels").subspan(
+      static_cast<std::size_t>(first_channel * shm::collective_channel_bytes),
+      static_cast<std::size_t>(channels * shm::collective_channel_bytes));
+  spec.peers = std::make_shared<collectives::KeeperMemory>(shm::KeeperClient(), segments, context.job());
+  return spec;
 }
 
 Backend backend_of(config::CollectiveBackend backend) {
@@ -42,17 +45,28 @@ Backend backend_of(config::CollectiveBackend backend) {
 
 }  // namespace
 
-CommunicatorFactory::CommunicatorFactory(service::Context& context, std::uint64_t generation) {
+CommunicatorFactory::CommunicatorFactory(service::Context& context, std::uint64_t generation) : context_(context) {
   const config::Config& config = context.config();
-  if (plan::pool_is_published(config)) port_.emplace(published(context));
+  if (plan::pool_is_published(config)) control_port_.emplace(published(context, {}, 0, 1));
   surroundings_.backend = backend_of(config.collectives.backend);
   surroundings_.ranks_per_node = config.topology.ranks_per_node;
-  surroundings_.port = port_ ? &*port_ : nullptr;
   surroundings_.store = std::make_shared<LauncherStore>(context, generation);
   surroundings_.interface = service::read_job().interface;
 }
 
+std::unique_ptr<collectives::Communicator> CommunicatorFactory::make_control(const collectives::Group& group) {
+  surroundings_.port = control_port_ ? &*control_port_ : nullptr;
+  return collectives::make_communicator(group, surroundings_);
+}
+
+void CommunicatorFactory::publish(std::uint64_t epoch) {
+  port_.reset();
+  if (plan::pool_is_published(context_.config()))
+    port_.emplace(published(context_, {"working", shm::pool_name(epoch)}, 1, shm::collective_channels - 1));
+}
+
 std::unique_ptr<collectives::Communicator> CommunicatorFactory::make(const collectives::Group& group) {
+  surroundings_.port = port_ ? &*port_ : nullptr;
   return collectives::make_communicator(group, surroundings_);
 }
 

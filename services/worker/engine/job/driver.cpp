@@ -5,9 +5,8 @@
 
 #include "common/base/error.h"
 #include "common/base/log.h"
-#include "common/service/run_directory.h"
 #include "services/worker/engine/job/attempt_end.h"
-#include "services/worker/engine/job/communicator_factory.h"
+#include "services/worker/engine/job/epoch_engine.h"
 #include "services/worker/engine/job/generation_watch.h"
 #include "services/worker/engine/job/membership.h"
 #include "services/worker/engine/job/peak.h"
@@ -30,7 +29,6 @@ class Driver {
       : context_(context),
         config_(context.config()),
         block_(*context.control().block),
-        optimizer_hash_(service::read_job().plugin_hash()),
         flops_(model_spec::flops_per_token(config_.model, config_.data.seq_len)) {
     if (context.rank() == 0) reporter_.emplace(context);
   }
@@ -40,9 +38,8 @@ class Driver {
  private:
   /// The work of one generation; returns when the run is complete.
   void attempt(std::uint64_t generation, AttemptEnd& end);
-  void steps(Engine& engine, Communicators& communicators, std::uint64_t generation, std::uint64_t first);
-  void after_step(Engine& engine, Communicators& communicators, std::uint64_t generation, const StepResult& result,
-                  std::size_t may_wait);
+  void steps(EpochEngine& engine, std::uint64_t generation, std::uint64_t first);
+  void after_step(EpochEngine& engine, StepNews news, std::size_t may_wait);
   double patience() const;
   bool is_last(std::uint64_t step) const;
   std::uint64_t tokens_of_a_step() const {
@@ -52,7 +49,6 @@ class Driver {
   service::Context& context_;
   const config::Config& config_;
   const step_protocol::ControlBlock& block_;
-  std::uint64_t optimizer_hash_;
   double flops_;           // of a token
   double peak_flops_ = 0;  // a second, of the whole world
   std::optional<StepReporter> reporter_;
@@ -95,63 +91,52 @@ double Driver::patience() const {
   return std::max(launch.heartbeat_timeout_seconds, launch.collective_timeout_seconds) + notice_seconds;
 }
 
-/// Takes everything away from the watch before it is destroyed.
-struct Unguard {
-  AttemptEnd& end;
-  ~Unguard() { end.guard(nullptr, nullptr); }
-};
-
 void Driver::attempt(std::uint64_t generation, AttemptEnd& end) {
   double timeout = config_.launch.collective_timeout_seconds;
   context_.at(in_words, 0, "forming communicators");
-  CommunicatorFactory factory(context_, generation);
-  Communicators communicators(config_, context_.placement(), std::min(timeout, formation_seconds),
-                              [&factory](const collectives::Group& group) { return factory.make(group); });
-  Unguard unguard_communicators{end};
-  end.guard(&communicators, nullptr);
+  EpochEngine engine(context_, generation, std::min(timeout, formation_seconds), end);
   context_.at(in_words, 0, "exchange of a generation");
-  Beginning begin = exchange(context_, communicators, generation, Deadline::after_seconds(timeout));
+  Beginning begin = exchange(context_, engine.communicators(), generation, Deadline::after_seconds(timeout));
   formed_ = true;
-  Engine engine(context_, communicators, generation, optimizer_hash_);
-  Unguard unguard_engine{end};
-  end.guard(&communicators, &engine);
-  if (begin.update_pending) engine.finish_update(begin.step - 1);
-  traffic_ = communicators.traffic();
-  steps(engine, communicators, generation, begin.step);
+  engine.begin(begin.update_pending ? begin.step - 1 : 0);
+  traffic_ = engine.communicators().traffic();
+  steps(engine, generation, begin.step);
   std::uint64_t last = block_.decided_step.load(std::memory_order_acquire);
   context_.at(in_words, 0, "waiting for the last update everywhere");
   leave_together(
-      context_, communicators, last, [&] { return end.is_over(); }, timeout);
+      context_, engine.communicators(), last, [&] { return end.is_over(); }, timeout);
   log::info("step {} is committed on all ranks", last);
 }
 
-void Driver::steps(Engine& engine, Communicators& communicators, std::uint64_t generation, std::uint64_t first) {
+void Driver::steps(EpochEngine& engine, std::uint64_t generation, std::uint64_t first) {
   if (first > block_.load_step.load(std::memory_order_acquire) + 1) {
     // Whoever computed the step before may have died before its validation or report, and before the report of the
     // step before that one: that record lasts until the next step is decided.
-    StepResult known;
-    known.record = block_.record_of(first - 1);
-    known.tokens = tokens_of_a_step();
-    after_step(engine, communicators, generation, known, 0);
+    StepNews known;
+    known.generation = generation;
+    known.result.record = block_.record_of(first - 1);
+    known.result.tokens = tokens_of_a_step();
+    after_step(engine, std::move(known), 0);
   }
   for (std::uint64_t step = first; !is_last(step - 1); ++step) {
-    after_step(engine, communicators, generation, engine.train(step), 1);
+    StepNews news;
+    news.generation = generation;
+    news.result = engine->train(step);
+    news.traffic = since(engine.communicators().traffic(), traffic_);
+    engine.follow(news.result.record);
+    after_step(engine, std::move(news), 1);
   }
 }
 
-void Driver::after_step(Engine& engine, Communicators& communicators, std::uint64_t generation,
-                        const StepResult& result, std::size_t may_wait) {
-  std::uint64_t step = result.record.step;
-  StepNews news;
-  news.generation = generation;
-  news.traffic = since(communicators.traffic(), traffic_);
-  if (validation_due(config_, step)) news.validation_loss = engine.validate(step);
-  traffic_ = communicators.traffic();
+void Driver::after_step(EpochEngine& engine, StepNews news, std::size_t may_wait) {
+  std::uint64_t step = news.result.record.step;
+  if (validation_due(config_, step)) news.validation_loss = engine->validate(step);
+  traffic_ = engine.communicators().traffic();
   if (!reporter_) return;
-  news.arena_moved = 2 * static_cast<std::uint64_t>(result.arena_bytes);
-  news.flops = flops_ * static_cast<double>(result.tokens);
+  news.arena_moved = 2 * static_cast<std::uint64_t>(news.result.arena_bytes);
+  news.flops = flops_ * static_cast<double>(news.result.tokens);
   news.peak_flops = peak_flops_;
-  news.result = result;
+  add_optimizer(context_, news);
   // The next step's record overwrites that of the step before this one: its report must be taken, or its record read.
   context_.at(in_words, 0, "handing reports to the launcher");
   reporter_->send(std::move(news), may_wait, config_.launch.collective_timeout_seconds / 2);

@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/os/machine.h"
+#include "common/step_protocol/change.h"
 #include "common/step_protocol/skip.h"
 
 namespace ganymede::worker {
@@ -82,6 +83,13 @@ Pairs memory(const StepResult& result) {
 
 }  // namespace
 
+void add_optimizer(service::Context& context, StepNews& news) {
+  const step_protocol::DecisionRecord& record = news.result.record;
+  news.optimizer = context.config_of(record.state_epoch).optimizer.name;
+  if (record.swap_change == 0) return;
+  news.swap_steps = step_protocol::setting_of(*context.control().block, record.swap_change).warm_steps;
+}
+
 msg::Message::BodyOffset step_report(flatbuffers::FlatBufferBuilder& builder, const StepNews& news) {
   const StepResult& result = news.result;
   const step_protocol::DecisionRecord& record = result.record;
@@ -90,6 +98,7 @@ msg::Message::BodyOffset step_report(flatbuffers::FlatBufferBuilder& builder, co
   auto moved = named(builder, bytes_moved(news));
   auto used = named(builder, memory(result));
   auto traffic = traffic_of(builder, news.traffic);
+  auto optimizer = builder.CreateString(news.optimizer);
   auto skip_text = builder.CreateString(step_protocol::describe_skip(record));
   fbs::StepReportBuilder report(builder);
   report.add_step(record.step);
@@ -119,6 +128,11 @@ msg::Message::BodyOffset step_report(flatbuffers::FlatBufferBuilder& builder, co
   report.add_flops(news.flops);
   report.add_peak_flops(news.peak_flops);
   report.add_validation_loss(news.validation_loss);
+  report.add_optimizer(optimizer);
+  report.add_state_epoch(record.state_epoch);
+  report.add_swap_change(record.swap_change);
+  if (record.swap_change > 0) report.add_swap_followed(record.updates - record.swap_updates);
+  report.add_swap_steps(news.swap_steps);
   return msg::Message::body(report.Finish());
 }
 

@@ -5,6 +5,7 @@
 #include <deque>
 #include <limits>
 #include <mutex>
+#include <string>
 #include <thread>
 
 #include "common/service/service.h"
@@ -21,7 +22,12 @@ struct StepNews {
   std::uint64_t arena_moved = 0;
   double flops = 0, peak_flops = 0;                                   // of the step and of the whole world
   double validation_loss = std::numeric_limits<double>::quiet_NaN();  // NaN: none
+  std::string optimizer;         // that updated what is in no group of its own
+  std::uint64_t swap_steps = 0;  // that the optimizer that is being warmed up follows; 0: there is none
 };
+
+/// What the cell says about the optimizer of the step.
+void add_optimizer(service::Context& context, StepNews& news);
 
 /// Sends reports to the launcher from a thread of its own, while the next step is computed. A cell keeps the records of
 /// the last two steps alone, so no worker gets further ahead of the launcher than that: whatever dies, metrics.jsonl
