@@ -47,11 +47,7 @@ config::Config tiny_config() {
 
 TestCell::TestCell(const config::Config& config, int rank)
     : config_(config), placement_(placement::build(config, rank, builtin_facts())) {
-  for (const shm::Layout& layout : shm::cell_layouts(config_, placement_)) {
-    os::Fd fd(::memfd_create(layout.name.c_str(), MFD_CLOEXEC));
-    GANYMEDE_CHECK(fd && ::ftruncate(fd.get(), static_cast<off_t>(layout.size)) == 0, "no memory for {}", layout.name);
-    segments_[layout.name] = std::make_unique<shm::Segment>(shm::Segment::create(fd.get(), layout, job()));
-  }
+  make_segments(shm::cell_layouts(config_, placement_));
   control_ = service::control_of(segment("control"));
   epoch_ = service::epoch_control(*this, 0);
   step_protocol::prepare(*control_.block, service::setting_of(config_));
@@ -64,6 +60,14 @@ TestCell::TestCell(const config::Config& config, int rank)
     }
   }
   publish_working_copy(0);
+}
+
+void TestCell::make_segments(const std::vector<shm::Layout>& layouts) {
+  for (const shm::Layout& layout : layouts) {
+    os::Fd fd(::memfd_create(layout.name.c_str(), MFD_CLOEXEC));
+    GANYMEDE_CHECK(fd && ::ftruncate(fd.get(), static_cast<off_t>(layout.size)) == 0, "no memory for {}", layout.name);
+    segments_[layout.name] = std::make_unique<shm::Segment>(shm::Segment::create(fd.get(), layout, 1));
+  }
 }
 
 std::unique_ptr<msg::Client> TestCell::launcher_client() { fail("a test cell has no launcher"); }

@@ -51,6 +51,9 @@ class TestCell : public service::Context {
   /// has not.
   std::uint64_t chunks_done_at_first(plan::OperationKind kind) const { return first_[static_cast<std::size_t>(kind)]; }
 
+ protected:
+  void make_segments(const std::vector<shm::Layout>& layouts);
+
  private:
   void fill_row(const std::string& prefix, std::size_t place, std::uint64_t row);
 

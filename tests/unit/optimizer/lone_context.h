@@ -53,10 +53,12 @@ class LoneContext final : public service::Context {
     service::write_job(facts);
     next_ = placement::build(config, 0, facts.epochs[1].optimizers());
     make_segments(shm::epoch_layouts(config, next_, 1));
+    next_config_ = config;
   }
 
   const config::Config& config() const override { return config_; }
   const placement::Placement& placement() const override { return placement_; }
+  const config::Config& config_of(std::uint64_t epoch) override { return epoch == 0 ? config_ : next_config_; }
   const placement::Placement& placement_of(std::uint64_t epoch) override { return epoch == 0 ? placement_ : next_; }
   int rank() const override { return 0; }
   std::uint64_t job() const override { return lone_job; }
@@ -88,7 +90,7 @@ class LoneContext final : public service::Context {
     }
   }
 
-  config::Config config_;
+  config::Config config_, next_config_;
   placement::Placement placement_, next_;  // of the first and of the next state epoch
   std::filesystem::path folder_, before_;
   std::map<std::string, shm::Segment> segments_;

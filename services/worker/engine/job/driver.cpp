@@ -6,6 +6,7 @@
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "services/worker/engine/job/attempt_end.h"
+#include "services/worker/engine/job/communicator_factory.h"
 #include "services/worker/engine/job/epoch_engine.h"
 #include "services/worker/engine/job/generation_watch.h"
 #include "services/worker/engine/job/membership.h"
@@ -94,7 +95,8 @@ double Driver::patience() const {
 void Driver::attempt(std::uint64_t generation, AttemptEnd& end) {
   double timeout = config_.launch.collective_timeout_seconds;
   context_.at(in_words, 0, "forming communicators");
-  EpochEngine engine(context_, generation, std::min(timeout, formation_seconds), end);
+  CommunicatorFactory factory(context_, generation);
+  EpochEngine engine(context_, factory, generation, std::min(timeout, formation_seconds), end);
   context_.at(in_words, 0, "exchange of a generation");
   Beginning begin = exchange(context_, engine.communicators(), generation, Deadline::after_seconds(timeout));
   formed_ = true;

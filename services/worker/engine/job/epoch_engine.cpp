@@ -6,14 +6,15 @@
 
 namespace ganymede::worker {
 
-EpochEngine::EpochEngine(service::Context& context, std::uint64_t generation, double formation_seconds, AttemptEnd& end)
+EpochEngine::EpochEngine(service::Context& context, CommunicatorSource& source, std::uint64_t generation,
+                         double formation_seconds, AttemptEnd& end)
     : context_(context),
+      source_(source),
       generation_(generation),
       formation_seconds_(formation_seconds),
       end_(end),
-      factory_(context, generation),
       communicators_(context.rank(), context.config().parallel.ranks, formation_seconds,
-                     [this](const collectives::Group& group) { return factory_.make_control(group); }) {
+                     [this](const collectives::Group& group) { return source_.make_control(group); }) {
   end_.guard(&communicators_, nullptr);
 }
 
@@ -23,9 +24,9 @@ void EpochEngine::begin(std::uint64_t pending_step) {
   epoch_ = step_protocol::epoch_in_force(*context_.control().block);
   context_.at(in_words, 0, "forming communicators");
   end_.guard(nullptr, nullptr);
-  factory_.publish(epoch_);
+  source_.publish(epoch_);
   communicators_.form(context_.config_of(epoch_), context_.placement_of(epoch_), epoch_, formation_seconds_,
-                      [this](const collectives::Group& group) { return factory_.make(group); });
+                      [this](const collectives::Group& group) { return source_.make(group); });
   end_.guard(&communicators_, nullptr);
   engine_.emplace(context_, communicators_, generation_, context_.optimizer_hash_of(epoch_));
   end_.guard(&communicators_, &*engine_);

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "services/worker/engine/job/attempt_end.h"
-#include "services/worker/engine/job/communicator_factory.h"
+#include "services/worker/engine/job/communicator_source.h"
 
 namespace ganymede::worker {
 
@@ -14,7 +14,8 @@ class EpochEngine {
  public:
   /// Forms the communicator `control` alone: which epoch is in force, the exchange of the generation says. All must
   /// outlive it. Throws CollectiveError.
-  EpochEngine(service::Context& context, std::uint64_t generation, double formation_seconds, AttemptEnd& end);
+  EpochEngine(service::Context& context, CommunicatorSource& source, std::uint64_t generation, double formation_seconds,
+              AttemptEnd& end);
   ~EpochEngine();
   EpochEngine(const EpochEngine&) = delete;
   EpochEngine& operator=(const EpochEngine&) = delete;
@@ -30,10 +31,10 @@ class EpochEngine {
 
  private:
   service::Context& context_;
+  CommunicatorSource& source_;
   std::uint64_t generation_;
   double formation_seconds_;
   AttemptEnd& end_;
-  CommunicatorFactory factory_;
   Communicators communicators_;
   std::uint64_t epoch_ = 0;
   std::optional<Engine> engine_;
