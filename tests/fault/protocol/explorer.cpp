@@ -79,7 +79,7 @@ Exploration explore(const Configuration& configuration, std::uint64_t most_state
     }
   };
   try {
-    State start{};
+    State start = first_state(configuration);
     visited.add(start, configuration.ranks);
     enter("start", 0, start);
     while (!path.empty()) {

@@ -9,9 +9,28 @@ namespace ganymede::fault {
 // States are compared and hashed by their bytes.
 static_assert(std::has_unique_object_representations_v<State>);
 
-int committed(const Configuration& configuration, const Cell& cell) {
-  return static_cast<int>(step_protocol::committed_step(cell.chunks_done, configuration.chunks));
+State first_state(const Configuration& configuration) {
+  State state{};
+  for (int rank = 0; rank < configuration.ranks; ++rank) {
+    state.cells[rank].epochs[0].alive = 1;
+    state.cells[rank].epochs[1].alive = configuration.swap ? 1 : 0;
+  }
+  return state;
 }
+
+int committed(const Configuration& configuration, const Epoch& epoch) {
+  return static_cast<int>(step_protocol::committed_step(epoch.chunks_done, configuration.chunks));
+}
+
+int epoch_in_force(const Configuration& configuration, const Cell& cell) {
+  return cell.records[record_slot(configuration, cell.decided)].epoch;
+}
+
+int committed(const Configuration& configuration, const Cell& cell) {
+  return committed(configuration, cell.epochs[epoch_in_force(configuration, cell)]);
+}
+
+int epoch_of_change(const Configuration& configuration, int change) { return configuration.swap && change == 1 ? 1 : 0; }
 
 Content expected_content(const State& state, int step) {
   unsigned content = 0;
@@ -31,6 +50,11 @@ step_protocol::DecisionRecord production_record(const Record& record) {
   result.snapshot_after = record.snapshot_after;
   result.snapshot_before = record.snapshot_before;
   result.change_number = record.change;
+  result.state_epoch = record.epoch;
+  result.updates = record.step;
+  result.swap_change = record.swap_change;
+  result.swap_step = result.swap_updates = record.swap_step;
+  result.refused_change = record.refused;
   if (record.step != 0) result.checksum = result.compute_checksum() + (record.step == torn_record ? 1 : 0);
   return result;
 }
@@ -87,7 +111,12 @@ void launcher_moves(const Configuration& configuration, const State& state, std:
     } else if (cell.worker == WorkerAt::dead) {
       add_move(moves, state, rank, "launcher: restart worker").worker = WorkerAt::joining;
     }
-    if (cell.server_alive == 0) add_move(moves, state, rank, "launcher: restart optimizer server").server_alive = 1;
+    for (int epoch = 0; epoch <= (configuration.swap ? 1 : 0); ++epoch) {
+      if (cell.epochs[epoch].alive != 0) continue;
+      add_move(moves, state, rank, "launcher: restart optimizer server").epochs[epoch].alive = 1;
+    }
+    if (configuration.refusals && cell.refused == 0 && epoch_of_change(configuration, cell.prepared) == 1)
+      add_move(moves, state, rank, "launcher: refuses the swap").refused = cell.prepared;
     if (cell.reader == ReaderAt::dead) {
       add_move(moves, state, rank, "launcher: restart checkpoint service").reader = ReaderAt::starting;
     }
@@ -102,12 +131,13 @@ void crash_moves(const Configuration& configuration, const State& state, int onl
   for (int rank = 0; rank < configuration.ranks; ++rank) {
     const Cell& cell = state.cells[rank];
     // A server between chunks and a reader without an order hold nothing that dies with them.
-    if (cell.server_alive != 0 && (cell.server_stage != 0 || cell.server_part != 0)) {
-      if (only_server < 0 || only_server == rank) {
-        Cell& next = add_move(moves, state, rank, "kill optimizer server");
-        next.server_alive = next.server_stage = next.server_part = 0;
-        ++moves.back().state.faults;
-      }
+    for (int epoch = 0; epoch < max_epochs; ++epoch) {
+      const Epoch& server = cell.epochs[epoch];
+      bool holds = server.alive != 0 && (server.stage != 0 || server.part != 0);
+      if (!holds || (only_server >= 0 && only_server != rank * max_epochs + epoch)) continue;
+      Epoch& next = add_move(moves, state, rank, "kill optimizer server").epochs[epoch];
+      next.alive = next.stage = next.part = 0;
+      ++moves.back().state.faults;
     }
     if (only_server >= 0) continue;
     if (cell.worker != WorkerAt::dead && cell.worker != WorkerAt::finished) {
@@ -132,13 +162,13 @@ void crash_moves(const Configuration& configuration, const State& state, int onl
 
 void all_moves(const Configuration& configuration, const State& state, std::vector<Move>& moves) {
   moves.clear();
-  for (int rank = 0; rank < configuration.ranks; ++rank) {
+  for (int server = 0; server < configuration.ranks * max_epochs; ++server) {
     std::size_t before = moves.size();
-    if (!server_moves(configuration, state, rank, moves)) continue;
+    if (!server_moves(configuration, state, server / max_epochs, server % max_epochs, moves)) continue;
     // Partial-order reduction. The move touches words that only this server and its successors look at: it commutes
     // with every move and kill of another process, so exploring it and this server's own death here is enough.
     moves.erase(moves.begin(), moves.begin() + static_cast<std::ptrdiff_t>(before));
-    crash_moves(configuration, state, rank, moves);
+    crash_moves(configuration, state, server, moves);
     return;
   }
   for (int rank = 0; rank < configuration.ranks; ++rank) {
@@ -161,6 +191,9 @@ void check_end(const Configuration& configuration, const State& state) {
     for (int chunk = 0; chunk < configuration.chunks; ++chunk) {
       for (int half = 0; half < 2; ++half) {
         Content wanted = expected_content(state, last);
+        const Epoch& epoch = cell.epochs[epoch_in_force(configuration, cell)];
+        if (configuration.swap && epoch.slot[chunk][half] != wanted)
+          throw Violation("the final state of the optimizer is not that of an undisturbed run");
         if (cell.master[chunk][half] != wanted || cell.working[chunk][half] != wanted) {
           throw Violation("the final state is not that of an undisturbed run");
         }

@@ -15,6 +15,7 @@ namespace ganymede::fault {
 constexpr int max_ranks = 3;
 constexpr int max_chunks = 2;
 constexpr int max_steps = 4;
+constexpr int max_epochs = 2;
 
 using Content = std::uint16_t;  // nibble i: generation of the gradients applied in step i + 1; 0: not applied
 
@@ -43,6 +44,9 @@ enum class Mutation : std::uint8_t {
   sent_before_first_phase,  // rule 14: rows are sent before the phase that makes them is complete
   returned_before_rows,     // the word is stored before the rows lie in the segment
   no_cancel_after_restart,  // rule 20: a restarted checkpoint service takes the marks of its predecessor for its own
+  standby_not_awaited,      // swap.h: gradients are written that a standby server has yet to follow
+  adopted_before_slots,     // a standby server counts the step before it has taken over all of its state
+  refused_alone,            // swap.h: a rank that refuses a swap ends it, whatever the others say
 };
 
 struct Configuration {
@@ -56,6 +60,8 @@ struct Configuration {
   bool matrices = false;      // chunk 0 is the first phase of a whole matrix, chunk 1 the second
   int changes = 0;            // that a person orders, each at any moment after a step has followed the one before
   bool stop_request = false;  // one may arrive at any moment, cell by cell
+  bool swap = false;          // the first change is of another optimizer, that follows one step before it takes over
+  bool refusals = false;      // a cell may refuse it at any moment
   Mutation mutation = Mutation::none;
 };
 
@@ -63,6 +69,7 @@ struct Record {
   std::uint8_t step = 0;  // torn_record while it is being written
   std::uint8_t generation = 0;
   std::uint8_t stop_after = 0, snapshot_after = 0, snapshot_before = 0, change = 0;
+  std::uint8_t epoch = 0, swap_change = 0, swap_step = 0, refused = 0;
   bool operator==(const Record&) const = default;
 };
 constexpr std::uint8_t torn_record = 0xff;
@@ -76,6 +83,7 @@ enum class WorkerAt : std::uint8_t {
   exchange_wait,
   gather_publish,
   gather_wait,
+  await_standby,
   gradient_first,
   gradient_second,
   offer,
@@ -96,25 +104,33 @@ enum class WorkerAt : std::uint8_t {
 
 enum class ReaderAt : std::uint8_t { dead, starting, idle, read_first, read_second, look, image, mark, report, end };
 
+/// The segment of a state epoch, and its optimizer server. The state of a chunk has seen the same steps as the chunk.
+struct Epoch {
+  Content slot[max_chunks][2] = {}, redo[2] = {};
+  std::uint8_t chunks_done = 0, seal = 0;
+  std::uint8_t alive = 0, stage = 0, part = 0, unused = 0;  // of the server
+};
+
 struct Cell {
   // Segments: they outlive every process.
-  Content master[max_chunks][2] = {}, working[max_chunks][2] = {}, redo[2] = {}, image[max_chunks] = {};
+  Content master[max_chunks][2] = {}, working[max_chunks][2] = {}, image[max_chunks] = {};
   Content returned_rows[2] = {};              // what the worker has brought back of a matrix
   Content reader_value[2] = {};               // what the checkpoint service has read of its chunk
   std::uint8_t gradient[max_chunks][2] = {};  // generation × 16 + step
   std::uint8_t copy_ready[max_chunks] = {};
-  std::uint8_t joined = 0, decided = 0, chunks_done = 0, seal = 0, snapshot = 0, stop_request = 0;
+  Epoch epochs[max_epochs];
+  std::uint8_t joined = 0, decided = 0, snapshot = 0, stop_request = 0, refused = 0;
   Record records[2];
   std::uint8_t prepared = 0, settings[setting_slots] = {};  // number of the setting in each slot, or torn_setting
   std::uint8_t read_mark[max_chunks] = {}, image_step[max_chunks] = {}, image_slot[max_chunks] = {};
-  std::uint8_t returned = 0, unused = 0;  // returned: newest step whose matrix is back
-  std::uint8_t durable = 0;               // newest snapshot that the checkpoint service has reported
+  std::uint8_t returned = 0;  // newest step whose matrix is back
+  std::uint8_t durable = 0;   // newest snapshot that the checkpoint service has reported
 
   // What the worker contributed last: slots of the collectives.
   std::uint8_t label_generation = 0, label_operation = 0;
   std::uint8_t exchange_generation = 0, exchange_committed = 0, exchange_decided = 0;
   Record exchange_record;
-  std::uint8_t vote_generation = 0, vote_step = 0, vote_idle = 0, vote_stop = 0, vote_change = 0;
+  std::uint8_t vote_generation = 0, vote_step = 0, vote_idle = 0, vote_stop = 0, vote_change = 0, vote_refused = 0;
   Record vote_previous;
 
   // Processes.
@@ -123,7 +139,6 @@ struct Cell {
   Record pending;
   WorkerAt late = WorkerAt::dead;  // store that a lane of the aborted attempt still has before it
   std::uint8_t late_generation = 0, late_step = 0, late_bucket = 0;
-  std::uint8_t server_alive = 1, server_stage = 0, server_part = 0;
   ReaderAt reader = ReaderAt::idle;
   std::uint8_t reader_step = 0, reader_chunk = 0, reader_wrong = 0, reader_flagged = 0;
 };
@@ -145,7 +160,15 @@ struct Violation : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The state of a run that begins.
+State first_state(const Configuration& configuration);
+/// Of the epoch in force.
 int committed(const Configuration& configuration, const Cell& cell);
+int committed(const Configuration& configuration, const Epoch& epoch);
+/// That of the newest record.
+int epoch_in_force(const Configuration& configuration, const Cell& cell);
+/// Whose optimizer the setting of this number is for.
+int epoch_of_change(const Configuration& configuration, int change);
 /// What a chunk holds when exactly the decided steps 1 … step were applied to it.
 Content expected_content(const State& state, int step);
 /// Slot of the record of `step`.
@@ -158,10 +181,12 @@ Cell& add_move(std::vector<Move>& moves, const State& state, int rank, const cha
 // Each appends the moves that the process can make; an invariant that a move breaks throws Violation.
 void worker_moves(const Configuration& configuration, const State& state, int rank, std::vector<Move>& moves);
 /// Returns true when the only move touches nothing that another process reads or writes.
-bool server_moves(const Configuration& configuration, const State& state, int rank, std::vector<Move>& moves);
+bool server_moves(const Configuration& configuration, const State& state, int rank, int epoch,
+                  std::vector<Move>& moves);
 void reader_moves(const Configuration& configuration, const State& state, int rank, std::vector<Move>& moves);
 void launcher_moves(const Configuration& configuration, const State& state, std::vector<Move>& moves);
-/// Kills of every process, while the budget of faults lasts; `only_server` ≥ 0: of that rank's optimizer server alone.
+/// Kills of every process, while the budget of faults lasts; `only_server` ≥ 0: of that optimizer server alone, rank ×
+/// max_epochs + epoch.
 void crash_moves(const Configuration& configuration, const State& state, int only_server, std::vector<Move>& moves);
 
 /// All moves of a state.

@@ -43,6 +43,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"OneMatrixThreeFaults", {.ranks = 1, .chunks = 2, .steps = 3, .faults = 3, .matrices = true}},
         Case{"TwoRanksOneMatrix", {.ranks = 2, .chunks = 2, .steps = 2, .faults = 2, .matrices = true}},
         Case{"TwoRanksOneMatrixLonger", {.ranks = 2, .chunks = 2, .steps = 3, .faults = 1, .matrices = true}},
+        Case{"OneRankSwap", {.ranks = 1, .chunks = 2, .steps = 4, .faults = 2, .changes = 1, .swap = true}},
+        Case{"TwoRanksSwap", {.ranks = 2, .chunks = 1, .steps = 3, .faults = 1, .changes = 1, .swap = true}},
+        Case{"OneRankRefusesItsSwap",
+             {.ranks = 1, .chunks = 1, .steps = 4, .faults = 2, .changes = 1, .swap = true, .refusals = true}},
+        Case{"TwoRanksRefuseASwap",
+             {.ranks = 2, .chunks = 1, .steps = 3, .faults = 0, .changes = 1, .swap = true, .refusals = true}},
         Case{"Snapshots", {.ranks = 1, .chunks = 2, .steps = 3, .faults = 2, .reader = true, .snapshot_every = 1}},
         Case{"SnapshotsAndStop",
              {.ranks = 1,
@@ -76,6 +82,9 @@ constexpr Configuration one_rank{.ranks = 1, .chunks = 2, .steps = 3, .faults = 
 constexpr Configuration two_ranks{.ranks = 2, .chunks = 1, .steps = 3, .faults = 2};
 constexpr Configuration matrices{.ranks = 2, .chunks = 2, .steps = 2, .faults = 1, .matrices = true};
 constexpr Configuration changes{.ranks = 2, .chunks = 1, .steps = 3, .faults = 0, .changes = 2};
+constexpr Configuration swap{.ranks = 1, .chunks = 1, .steps = 3, .faults = 1, .changes = 1, .swap = true};
+constexpr Configuration refused{
+    .ranks = 2, .chunks = 1, .steps = 3, .faults = 0, .changes = 1, .swap = true, .refusals = true};
 constexpr Configuration snapshots{
     .ranks = 1, .chunks = 2, .steps = 4, .faults = 1, .reader = true, .snapshot_every = 1};
 
@@ -97,6 +106,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"PreparedBeforeItsSetting", without(Mutation::prepared_before_setting, changes)},
                     Case{"NewestOfferFollowed", without(Mutation::newest_offer_followed, changes)},
                     Case{"NextChangeAtOnce", without(Mutation::next_change_at_once, changes)},
+                    Case{"StandbyNotAwaited", without(Mutation::standby_not_awaited, swap)},
+                    Case{"AdoptedBeforeItsSlots", without(Mutation::adopted_before_slots, swap)},
+                    Case{"RefusedAlone", without(Mutation::refused_alone, refused)},
                     Case{"SnapshotWhileBusy", without(Mutation::snapshot_while_busy, snapshots)},
                     Case{"ArmedLate", without(Mutation::armed_late, snapshots)},
                     Case{"NoBeforeImage", without(Mutation::no_before_image, snapshots)},

@@ -9,6 +9,8 @@
 
 namespace ganymede::fault {
 
+constexpr std::uint64_t warm_steps = 1;
+
 /// The worker of one cell at one state: each function appends the moves that it can make.
 struct Worker {
   const Configuration& configuration;
@@ -24,6 +26,8 @@ struct Worker {
     result.change_number = change;
     result.last_step = configuration.steps;
     result.snapshot_every = configuration.snapshot_every;
+    if (configuration.swap)
+      result.swap = {static_cast<std::uint64_t>(epoch_of_change(configuration, cell.offered)), warm_steps};
     return result;
   }
 
@@ -47,6 +51,9 @@ struct Worker {
   void join() const;
   void exchange() const;
   void gather() const;
+  /// What a step does when all is gathered.
+  WorkerAt after_gathers() const;
+  void await_standby() const;
   void store_gradient(Cell& next, WorkerAt at, int generation, int step, int bucket) const;
   void offer() const;
   void require_setting(std::uint64_t number) const;

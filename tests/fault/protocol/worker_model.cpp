@@ -68,7 +68,7 @@ bool Worker::serve_again(const Cell& next, std::span<const ExchangeSlot> slots) 
 void Worker::exchange_matrix() const {
   int step = cell.decided;
   if (cell.worker == WorkerAt::send_publish) {
-    bool first_phase = cell.chunks_done > (step - 1) * configuration.chunks;
+    bool first_phase = cell.epochs[0].chunks_done > (step - 1) * configuration.chunks;
     if (!first_phase && configuration.mutation != Mutation::sent_before_first_phase) return;
     Cell& next = move("worker: sends its rows of the matrix");
     next.label_operation = static_cast<std::uint8_t>(matrix_operation(step));
@@ -126,7 +126,22 @@ void Worker::gather() const {
   }
   bool more = cell.bucket + 1 < configuration.chunks;
   next.bucket = static_cast<std::uint8_t>(more ? cell.bucket + 1 : 0);
-  next.worker = more ? WorkerAt::gather_publish : WorkerAt::gradient_first;
+  next.worker = more ? WorkerAt::gather_publish : after_gathers();
+}
+
+WorkerAt Worker::after_gathers() const {
+  bool swaps = record(cell, cell.decided).swap_change != 0 && configuration.mutation != Mutation::standby_not_awaited;
+  return swaps ? WorkerAt::await_standby : WorkerAt::gradient_first;
+}
+
+/// swap.h: the gradients of the step before stand until the standby server has followed it, or this rank has refused.
+void Worker::await_standby() const {
+  std::uint8_t change = record(cell, cell.decided).swap_change;
+  if (cell.refused >= change || committed(configuration, cell.epochs[1]) >= cell.decided) {
+    move("worker: its standby has followed").worker = WorkerAt::gradient_first;
+  } else if (configuration.refusals) {
+    move("worker: refuses the swap").refused = change;
+  }
 }
 
 /// A launcher may prepare another setting before the vote: the worker need not look again (rule 17 lets it).
@@ -146,7 +161,8 @@ void Worker::vote_and_decide() const {
   if (cell.worker == WorkerAt::vote_publish) {
     std::uint64_t done = committed(configuration, cell);
     if (configuration.mutation == Mutation::vote_before_commit) done = cell.step - 1;
-    if (!step_protocol::may_vote(cell.step, done, idle, {}, policy())) return;
+    auto previous = production_record(record(cell, cell.step - 1));
+    if (!step_protocol::may_vote(cell.step, done, idle, previous, policy())) return;
     require_setting(cell.offered);
     Cell& next = move("worker: votes");
     next.vote_change = cell.offered;
@@ -155,6 +171,7 @@ void Worker::vote_and_decide() const {
     next.vote_step = cell.step;
     next.vote_idle = idle;
     next.vote_stop = cell.stop_request;
+    next.vote_refused = cell.refused;
     next.vote_previous = record(cell, cell.step - 1);
     next.worker = WorkerAt::vote_wait;
     return;
@@ -173,6 +190,7 @@ void Worker::vote_and_decide() const {
     votes[peer].stop_request = from.vote_stop;
     votes[peer].previous_record = production_record(from.vote_previous).checksum;
     votes[peer].change_number = from.vote_change;
+    votes[peer].refused_change = configuration.mutation == Mutation::refused_alone ? cell.refused : from.vote_refused;
     if (configuration.mutation == Mutation::snapshot_while_busy) votes[peer].snapshot_idle = 1;
   }
   if (configuration.mutation == Mutation::newest_offer_followed) {
@@ -182,11 +200,15 @@ void Worker::vote_and_decide() const {
   }
   step_protocol::DecisionRecord previous = production_record(record(cell, cell.step - 1));
   if (configuration.mutation == Mutation::snapshot_while_busy) previous.snapshot_after = 0;
-  std::uint64_t change = step_protocol::decided_change(votes, previous, {}).change_number;
+  std::uint64_t change = step_protocol::decided_change(votes, previous, policy().swap).change_number;
   require_setting(change);
   step_protocol::DecisionRecord decision = step_protocol::decide(votes, previous, policy(change));
   Cell& next = move("worker: decides");
   next.pending.change = static_cast<std::uint8_t>(decision.change_number);
+  next.pending.epoch = static_cast<std::uint8_t>(decision.state_epoch);
+  next.pending.swap_change = static_cast<std::uint8_t>(decision.swap_change);
+  next.pending.swap_step = static_cast<std::uint8_t>(decision.swap_step);
+  next.pending.refused = static_cast<std::uint8_t>(decision.refused_change);
   next.pending.step = static_cast<std::uint8_t>(decision.step);
   next.pending.generation = static_cast<std::uint8_t>(decision.loss_sum / configuration.ranks);
   next.pending.stop_after = static_cast<std::uint8_t>(decision.stop_after);
@@ -240,6 +262,8 @@ void worker_moves(const Configuration& configuration, const State& state, int ra
     case WorkerAt::gather_publish:
     case WorkerAt::gather_wait:
       return worker.gather();
+    case WorkerAt::await_standby:
+      return worker.await_standby();
     case WorkerAt::offer:
       return worker.offer();
     case WorkerAt::vote_publish:
