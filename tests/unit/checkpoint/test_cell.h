@@ -64,16 +64,20 @@ class TestCell : public service::Context {
  public:
   TestCell(config::Config config, int rank)
       : config_(std::move(config)), placement_(placement::build(config_, rank, builtin_facts())) {
-    for (const shm::Layout& layout : shm::cell_layouts(config_, placement_)) {
-      os::Fd fd(::memfd_create(layout.name.c_str(), MFD_CLOEXEC));
-      if (::ftruncate(fd.get(), static_cast<off_t>(layout.size)) != 0) fail("no memory for {}", layout.name);
-      segments_.emplace(layout.name, shm::Segment::create(fd.get(), layout, 1));
-    }
+    make_segments(shm::cell_layouts(config_, placement_));
     control_ = service::control_of(segment("control"));
     prepare(*control_.block, service::setting_of(config_));
   }
 
+  /// The optimizer is swapped for one that has the same slots: what is decided from now on is of the next epoch.
+  void swap() {
+    ++epoch_;
+    make_segments(shm::epoch_layouts(config_, placement_, epoch_));
+  }
+
   const config::Config& config() const override { return config_; }
+  const config::Config& config_of(std::uint64_t) override { return config_; }
+  const placement::Placement& placement_of(std::uint64_t) override { return placement_; }
   const placement::Placement& placement() const override { return placement_; }
   int rank() const override { return placement_.rank; }
   std::uint64_t job() const override { return job_; }
@@ -94,8 +98,9 @@ class TestCell : public service::Context {
 
   std::span<float> array(const std::string& slot) {
     if (slot == master_slot) return segment("master").span<float>("values");
-    return segment(shm::state_name(0)).span<float>(slot == test_slots[0] ? "slot.0" : "slot.1");
+    return segment(shm::state_name(epoch_)).span<float>(slot == test_slots[0] ? "slot.0" : "slot.1");
   }
+  std::span<std::uint64_t> began() { return segment(shm::state_name(epoch_)).span<std::uint64_t>("began"); }
   static std::vector<std::string> all_slots() {
     std::vector<std::string> names = test_slots;
     names.insert(names.begin(), master_slot);
@@ -126,6 +131,7 @@ class TestCell : public service::Context {
     return wrong;
   }
   void decide(step_protocol::DecisionRecord record) {
+    record.state_epoch = epoch_;
     record.checksum = record.compute_checksum();
     control_.block->record_of(record.step) = record;
     step_protocol::keep_statistics(*control_.block, record);
@@ -145,6 +151,15 @@ class TestCell : public service::Context {
   std::uint64_t job_ = 1;
 
  private:
+  void make_segments(const std::vector<shm::Layout>& layouts) {
+    for (const shm::Layout& layout : layouts) {
+      os::Fd fd(::memfd_create(layout.name.c_str(), MFD_CLOEXEC));
+      if (::ftruncate(fd.get(), static_cast<off_t>(layout.size)) != 0) fail("no memory for {}", layout.name);
+      segments_.emplace(layout.name, shm::Segment::create(fd.get(), layout, 1));
+    }
+  }
+
+  std::uint64_t epoch_ = 0;
   config::Config config_;
   placement::Placement placement_;
   std::map<std::string, shm::Segment> segments_;
@@ -209,6 +224,9 @@ struct TestWorld {
     settings.load_from = load_from;
     settings.value_elements = 1;  // one chunk a value: many values
     settings.reached = reached;
+    settings.optimizers_of = [](std::uint64_t epoch) {
+      return std::vector<service::ManifestOptimizer>{{fmt::format("adamw{}", epoch), "1.0", "00000000000000ff"}};
+    };
     services[rank] = std::make_unique<CheckpointService>(*cells[rank], *reports[rank], settings);
   }
   void load(std::uint64_t step) {

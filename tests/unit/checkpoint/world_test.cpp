@@ -123,6 +123,29 @@ TEST(Checkpoint, StatisticsOfItsStepComeBackInTheSameRunAlone) {
   }
 }
 
+TEST(Checkpoint, AfterASwapItHasTheStateOfTheOptimizerInForceWithItsAges) {
+  test::TemporaryFolder folder;
+  TestWorld world(test_config(2, 1), folder.path());
+  world.checkpoint(7);
+  for (auto& cell : world.cells) {
+    cell->swap();
+    for (std::size_t i = 0; i < cell->began().size(); ++i) cell->began()[i] = i % 5;
+  }
+  world.checkpoint(8);
+  for (const service::Manifest& manifest : service::read_manifests(folder.path())) {
+    ASSERT_EQ(manifest.optimizers.size(), 1u);
+    EXPECT_EQ(manifest.optimizers[0].name, manifest.step == 7 ? "adamw0" : "adamw1");
+    EXPECT_EQ(manifest.optimizers[0].version, "1.0");
+    EXPECT_EQ(manifest.optimizer, manifest.optimizers[0].name);
+  }
+  TestWorld other(test_config(3, 1), folder.path());
+  other.load(8);
+  for (auto& cell : other.cells) {
+    EXPECT_EQ(cell->wrong_elements(8), 0);
+    for (std::size_t i = 0; i < cell->began().size(); ++i) EXPECT_EQ(cell->began()[i], i % 5);
+  }
+}
+
 TEST(Checkpoint, ChunkThatIsOverwrittenIsTakenFromItsImage) {
   test::TemporaryFolder folder;
   TestWorld world(test_config(1, 1), folder.path());
