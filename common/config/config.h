@@ -129,6 +129,11 @@ struct Optimizer {
   OptimizerGroups groups;
 };
 
+/// How a running job gets another optimizer (`ganymede ctl RUN swap-optimizer`).
+struct Swap {
+  std::int64_t warm_steps = -1;  // that it follows before it takes over; -1: as its slots that start empty need
+};
+
 /// How optimizers of whole matrices (Muon) have them orthogonalised.
 struct NewtonSchulz {
   OrthogonaliseWhere where = OrthogonaliseWhere::worker;
@@ -215,6 +220,7 @@ struct Config {
   Model model;
   Data data;
   Optimizer optimizer;
+  Swap swap;
   NewtonSchulz newton_schulz;
   Compute compute;
   ExpertExchange expert_exchange = ExpertExchange::automatic;  // automatic: even where model.router_groups allows it

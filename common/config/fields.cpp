@@ -159,6 +159,8 @@ std::vector<Field> optimizer_fields(Config& c) {
 std::vector<Field> newton_schulz_fields(Config& c) {
   NewtonSchulz& n = c.newton_schulz;
   return {
+      {"swap.warm_steps", &c.swap.warm_steps, from(-1, 1e9),
+       "updates that another optimizer follows before it takes over; -1: as its slots that start empty need"},
       {"newton_schulz.where", choice(n.where, {"worker", "optimizer"}), any,
        "who orthogonalises matrices: the worker (libtorch), or the optimizer server (CBLAS, fp32)"},
       {"newton_schulz.coefficients", &n.coefficients, any,

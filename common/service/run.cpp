@@ -22,35 +22,43 @@ constexpr double fatal_report_seconds = 5;
 struct Arguments {
   std::string run;
   int rank = -1;
+  std::optional<std::uint64_t> epoch;
+  std::string stem(Kind kind) const { return service::stem(kind, rank, epoch); }
 };
+
+template <class Number>
+bool read_number(std::string_view text, Number& number) {
+  auto end = std::from_chars(text.data(), text.data() + text.size(), number);
+  return end.ec == std::errc() && end.ptr == text.data() + text.size() && number >= 0;
+}
 
 Arguments parse_arguments(Kind kind, int argc, char** argv) {
   Arguments arguments;
   std::string usage = fmt::format("ganymede-{} is started by the launcher, with --run DIR --rank R", name(kind));
   for (int i = 1; i < argc; i += 2) {
     std::string flag = argv[i];
-    if (flag != "--run" && flag != "--rank") fail_usage("Unknown argument \"{}\": {}.", flag, usage);
+    bool has_epochs = kind == Kind::optimizer && flag == "--epoch";
+    if (flag != "--run" && flag != "--rank" && !has_epochs) fail_usage("Unknown argument \"{}\": {}.", flag, usage);
     if (i + 1 == argc) fail_usage("{} needs a value: {}.", flag, usage);
     std::string_view value = argv[i + 1];
     if (flag == "--run") {
       arguments.run = value;
-    } else {
-      auto end = std::from_chars(value.data(), value.data() + value.size(), arguments.rank);
-      if (end.ec != std::errc() || end.ptr != value.data() + value.size() || arguments.rank < 0) {
-        fail_usage("--rank {} is no rank: {}.", value, usage);
-      }
+    } else if (flag == "--rank") {
+      if (!read_number(value, arguments.rank)) fail_usage("--rank {} is no rank: {}.", value, usage);
+    } else if (!read_number(value, arguments.epoch.emplace())) {
+      fail_usage("--epoch {} is no state epoch: {}.", value, usage);
     }
   }
   if (arguments.run.empty() || arguments.rank < 0) fail_usage("--run and --rank are needed: {}.", usage);
   return arguments;
 }
 
-/// Changes into the run directory and becomes the one process of (service, rank).
+/// Changes into the run directory and becomes the one process of (service, epoch, rank).
 os::Fd enter(Kind kind, const Arguments& arguments) {
   if (::chdir(arguments.run.c_str()) != 0) {
     fail("Run directory {} cannot be entered: {}.", arguments.run, std::strerror(errno));
   }
-  std::string self = fmt::format("{}.{}", name(kind), arguments.rank);
+  std::string self = arguments.stem(kind);
   std::string lock_path = fmt::format("ipc/{}.lock", self);
   auto lock = os::try_lock(lock_path);
   if (!lock) fail("{} of this run is running already; its process holds {}.", self, lock_path);
@@ -58,8 +66,9 @@ os::Fd enter(Kind kind, const Arguments& arguments) {
   return std::move(*lock);
 }
 
-void serve(Kind kind, int rank, std::atomic<bool>& finishing, const std::function<void(Context&)>& body) {
-  RunningContext context(kind, rank, finishing);
+void serve(Kind kind, const Arguments& arguments, std::atomic<bool>& finishing,
+           const std::function<void(Context&)>& body) {
+  RunningContext context(kind, arguments.rank, arguments.epoch, finishing);
   SignalWatch signals(finishing, [&context] { return context.detail(); });
   register_at_launcher(context);
   Heartbeat heartbeat(context);
@@ -77,13 +86,13 @@ std::uint64_t job_to_report() {
 }
 
 /// The launcher stops the job with this text. One that does not answer learns of our end by the exit code.
-void report_fatal(Kind kind, int rank, int exit_code, const std::string& text) {
+void report_fatal(Kind kind, const Arguments& arguments, int exit_code, const std::string& text) {
   try {
-    msg::Client client(launcher_endpoint(), fmt::format("{}.{}.fatal", name(kind), rank), job_to_report());
+    msg::Client client(launcher_endpoint(), fmt::format("{}.fatal", arguments.stem(kind)), job_to_report());
     client.call(
         [&](flatbuffers::FlatBufferBuilder& builder) {
-          return msg::Message::body(fbs::CreateFatalReport(builder, static_cast<fbs::ServiceKind>(kind), rank,
-                                                           exit_code, builder.CreateString(text)));
+          return msg::Message::body(fbs::CreateFatalReport(builder, static_cast<fbs::ServiceKind>(kind), arguments.rank,
+                                                           exit_code, builder.CreateString(text), ::getpid()));
         },
         Deadline::after_seconds(fatal_report_seconds));
   } catch (const std::exception& error) {
@@ -91,12 +100,12 @@ void report_fatal(Kind kind, int rank, int exit_code, const std::string& text) {
   }
 }
 
-int end_with(Kind kind, int rank, bool finishing, const std::exception& error) {
+int end_with(Kind kind, const Arguments& arguments, bool finishing, const std::exception& error) {
   const auto* ours = dynamic_cast<const Error*>(&error);
   int exit_code = static_cast<int>(ours != nullptr ? ours->code() : ExitCode::failed);
   std::string text = sentence_of(error);
   log::error("{}", text);
-  if (!finishing) report_fatal(kind, rank, exit_code, text);
+  if (!finishing) report_fatal(kind, arguments, exit_code, text);
   log::flush();
   return exit_code;
 }
@@ -118,9 +127,9 @@ int run(Kind kind, int argc, char** argv, const std::function<void(Context&)>& b
   }
   std::atomic<bool> finishing{false};
   try {
-    serve(kind, arguments.rank, finishing, body);
+    serve(kind, arguments, finishing, body);
   } catch (const std::exception& error) {
-    return end_with(kind, arguments.rank, finishing.load(), error);
+    return end_with(kind, arguments, finishing.load(), error);
   }
   log::info("ended");
   log::flush();

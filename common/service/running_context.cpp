@@ -7,6 +7,7 @@
 #include "common/cell/exchange_layout.h"
 #include "common/cell/layouts.h"
 #include "common/os/futex.h"
+#include "common/step_protocol/change.h"
 
 namespace ganymede::service {
 namespace {
@@ -31,11 +32,17 @@ struct Waiting {
 
 }  // namespace
 
+std::string stem(Kind kind, int rank, std::optional<std::uint64_t> epoch) {
+  if (!epoch || *epoch == 0) return fmt::format("{}.{}", name(kind), rank);
+  return fmt::format("{}.{}.{}", name(kind), *epoch, rank);
+}
+
 std::string launcher_endpoint() { return fmt::format("ipc://{}", launcher_socket); }
 
-RunningContext::RunningContext(Kind kind, int rank, std::atomic<bool>& finishing)
+RunningContext::RunningContext(Kind kind, int rank, std::optional<std::uint64_t> epoch, std::atomic<bool>& finishing)
     : kind_(kind),
       rank_(rank),
+      epoch_(epoch),
       finishing_(finishing),
       job_(read_job()),
       first_(job_.first_epoch()),
@@ -97,12 +104,12 @@ void RunningContext::release_epoch(std::uint64_t epoch) {
 }
 
 std::unique_ptr<msg::Client> RunningContext::launcher_client() {
-  std::string identity = fmt::format("{}.{}.{}", name(kind_), rank_, ++clients_);
+  std::string identity = fmt::format("{}.{}", stem(kind_, rank_, epoch_), ++clients_);
   return std::make_unique<msg::Client>(launcher_endpoint(), identity, job_.id);
 }
 
 void RunningContext::at(std::uint64_t operation, std::uint64_t bucket, const char* detail) {
-  step_protocol::ServiceWords& words = control_.services[static_cast<int>(kind_)];
+  step_protocol::ServiceWords& words = writable_words();
   words.operation.store(operation, std::memory_order_release);
   words.bucket.store(bucket, std::memory_order_release);
   auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch());
@@ -127,6 +134,11 @@ bool RunningContext::wait(const step_protocol::Word& word, const std::function<b
     seen = word.load(std::memory_order_acquire);
     if (ready(seen)) return true;
   }
+}
+
+step_protocol::ServiceWords& RunningContext::writable_words() const {
+  bool standby = epoch_ && step_protocol::epoch_in_force(*control_.block) != *epoch_;
+  return standby ? own_words_ : control_.services[static_cast<int>(kind_)];
 }
 
 std::string RunningContext::detail() const {

@@ -14,7 +14,8 @@ namespace ganymede::service {
 class RunningContext final : public Context {
  public:
   /// Reads configuration and job, attaches `control`. `finishing` is set from outside and by `finish`. Throws Error.
-  RunningContext(Kind kind, int rank, std::atomic<bool>& finishing);
+  /// `epoch`: see Context.
+  RunningContext(Kind kind, int rank, std::optional<std::uint64_t> epoch, std::atomic<bool>& finishing);
 
   const config::Config& config() const override { return config_; }
   const placement::Placement& placement() const override { return placement_; }
@@ -22,6 +23,7 @@ class RunningContext final : public Context {
   const placement::Placement& placement_of(std::uint64_t epoch) override;
   std::uint64_t optimizer_hash_of(std::uint64_t epoch) override;
   int rank() const override { return rank_; }
+  std::optional<std::uint64_t> epoch() const override { return epoch_; }
   std::uint64_t job() const override { return job_.id; }
   Control& control() override { return control_; }
   shm::Segment& segment(const std::string& name) override;
@@ -36,7 +38,8 @@ class RunningContext final : public Context {
   void finish() { finishing_.store(true, std::memory_order_release); }
   std::string detail() const;
   fbs::ServiceState state() const;
-  const step_protocol::ServiceWords& words() const { return control_.services[static_cast<int>(kind_)]; }
+  /// Those of the cell; of an optimizer server whose epoch is not in force its own, which nobody else sees.
+  const step_protocol::ServiceWords& words() const { return writable_words(); }
 
  private:
   /// An epoch that came after the first.
@@ -46,10 +49,12 @@ class RunningContext final : public Context {
     std::uint64_t optimizer_hash = 0;
   };
   Epoch& later_epoch(std::uint64_t number);
+  step_protocol::ServiceWords& writable_words() const;
   shm::Layout layout_of(const std::string& segment);
 
   Kind kind_;
   int rank_;
+  std::optional<std::uint64_t> epoch_;
   std::atomic<bool>& finishing_;
   Job job_;
   JobEpoch first_;
@@ -62,11 +67,15 @@ class RunningContext final : public Context {
   std::mutex segments_mutex_;
   std::map<std::string, shm::Segment> segments_;
   Control control_;
+  mutable step_protocol::ServiceWords own_words_{};
   std::atomic<int> clients_{0};
   std::atomic<int> waiting_{0};
   mutable std::mutex detail_mutex_;
   std::string detail_ = "starting";
 };
+
+/// "optimizer.1"; "optimizer.2.1" of state epoch 2: what a service's files and clients are called after.
+std::string stem(Kind kind, int rank, std::optional<std::uint64_t> epoch);
 
 /// Endpoint of the launcher as a service in its run directory reaches it.
 std::string launcher_endpoint();

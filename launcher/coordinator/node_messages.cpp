@@ -47,7 +47,7 @@ flatbuffers::Offset<fbs::ChangedSetting> pack(FlatBufferBuilder& builder, const 
   }
   auto groups = builder.CreateVectorOfStructs(values);
   return fbs::CreateChangedSetting(builder, setting.number, setting.lr, setting.weight_decay, setting.clip_norm, hyper,
-                                   groups);
+                                   groups, setting.state_epoch, setting.warm_steps);
 }
 
 /// Throws Error when it has more hyper-parameters or groups than there may be.
@@ -66,6 +66,8 @@ step_protocol::Setting unpack(const fbs::ChangedSetting& change) {
     setting.groups[setting.group_count++] = {group->lr(), group->weight_decay()};
   setting.hyper_count = hyper.size();
   std::copy(hyper.begin(), hyper.end(), setting.hyper);
+  setting.state_epoch = change.state_epoch();
+  setting.warm_steps = change.warm_steps();
   return step_protocol::sealed(setting);
 }
 

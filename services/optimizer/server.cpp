@@ -167,7 +167,7 @@ EngineOptions options_of(service::Context& context, const service::JobEpoch& epo
 }  // namespace
 
 void serve(service::Context& context, const std::function<bool()>& ended) {
-  serve(context, step_protocol::epoch_in_force(*context.control().block), ended);
+  serve(context, context.epoch().value_or(step_protocol::epoch_in_force(*context.control().block)), ended);
 }
 
 void serve(service::Context& context, std::uint64_t epoch, const std::function<bool()>& ended) {

@@ -19,7 +19,7 @@ double side_wait_seconds(const config::Config& config);
 /// standby server: says that it is ready, waits for the record that names the swap, takes over what it can of the state
 /// in force, and follows. Throws Error.
 void serve(service::Context& context, std::uint64_t epoch, const std::function<bool()>& ended);
-/// Of the epoch in force.
+/// Of the epoch that the service was started for.
 void serve(
     service::Context& context, const std::function<bool()>& ended = [] { return false; });
 
