@@ -2,26 +2,19 @@
 
 #include <fmt/ranges.h>
 
-#include <functional>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <span>
 
 #include "common/base/error.h"
 #include "common/config/config.h"
-#include "common/model_spec/model_spec.h"
-#include "common/newton_schulz/coefficients.h"
-#include "common/placement/placement.h"
 #include "common/service/run_directory.h"
 #include "services/optimizer/plugin_folder.h"
+#include "services/optimizer/plugin_set.h"
 
 namespace ganymede::optimizer {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::string chosen(const std::string& folder) { return folder.empty() ? default_plugin_folder() : folder; }
 
 ordered_json as_json(const GanymedeOptimizer& table) {
   ordered_json object = {
@@ -56,79 +49,11 @@ std::string print(const ordered_json& object) {
   return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-placement::OptimizerFacts facts_of(const PreparedPlugin& prepared) { return prepared.plugin.facts(prepared.name); }
-
-using Load = std::function<PreparedPlugin(const std::string& name, const std::string& key)>;
-
-/// The key of the first group that names the plugin.
-std::string key_of(const config::Optimizer& settings, const std::string& plugin) {
-  for (const auto& [name, group] : settings.groups)
-    if (group.optimizer == plugin) return fmt::format("optimizer.group.{}.optimizer", name);
-  return "optimizer.name";
-}
-
-/// The run's plugins, in the order of config::optimizers_of. `settings` get the group of what the first of them does
-/// not update.
-std::vector<PreparedPlugin> load_plugins(config::Optimizer& settings, const Load& load) {
-  std::vector<PreparedPlugin> plugins = {load(settings.name, "optimizer.name")};
-  placement::add_rest(settings, {facts_of(plugins.front())});
-  std::vector<std::string> names = config::optimizers_of(settings);
-  for (std::size_t i = 1; i < names.size(); ++i) plugins.push_back(load(names[i], key_of(settings, names[i])));
-  return plugins;
-}
-
-/// All of their hyper-parameters. Sections of plugins that the run does not use are held against those plugins, so that
-/// nothing misspelt goes unseen.
-std::map<std::string, double> hyper_of(const std::vector<PreparedPlugin>& plugins, const config::Optimizer& settings) {
-  std::set<std::string> others;
-  for (const auto& entry : settings.hyper) others.insert(entry.first.substr(0, entry.first.find('.')));
-  std::map<std::string, double> all;
-  for (const PreparedPlugin& one : plugins) {
-    others.erase(one.name);
-    all.merge(hyper_parameters(*one.plugin.table, one.name, settings));
-  }
-  for (const std::string& name : others) {
-    Plugin plugin = load_plugin(find_plugin(chosen(settings.plugin_folder), name, fmt::format("[optimizer.{}]", name)));
-    hyper_parameters(*plugin.table, name, settings);
-  }
-  return all;
-}
-
-ordered_json facts_json(const PreparedPlugin& prepared) {
-  placement::OptimizerFacts facts = facts_of(prepared);
-  return {{"name", facts.name},    {"version", prepared.plugin.table->version},
-          {"slots", facts.slots},  {"matrices", facts.matrices},
-          {"file", prepared.path}, {"hash", fmt::format("{:016x}", prepared.plugin.hash)}};
-}
-
-void check_newton_schulz(const config::NewtonSchulz& config) {
-  newton_schulz::Schedule schedule = newton_schulz::parse_schedule("newton_schulz.coefficients", config.coefficients);
-  if (config.dtype == config::Dtype::fp32) return;
-  const char* why = config.where == config::OrthogonaliseWhere::optimizer ? "newton_schulz.where = \"optimizer\""
-                    : config.form == config::NewtonSchulzForm::gram       ? "newton_schulz.form = \"gram\""
-                    : newton_schulz::withstands_bf16(schedule)            ? nullptr
-                                                                          : "newton_schulz.coefficients";
-  if (why) fail_usage("{} needs fp32: set newton_schulz.dtype to \"fp32\" (it is \"bf16\"), or change the first.", why);
-}
-
-/// Every parameter has one optimizer that can update it, in this world, and matrices can be orthogonalised as the
-/// configuration says.
-void check_groups(const config::Config& config, const std::vector<PreparedPlugin>& plugins) {
-  check_newton_schulz(config.newton_schulz);
-  std::vector<placement::OptimizerFacts> facts;
-  for (const PreparedPlugin& one : plugins) facts.push_back(facts_of(one));
-  placement::update_groups(config.optimizer, model_spec::parameters(config.model), facts);
-  placement::check_replicas(config, facts);
-}
-
 }  // namespace
 
 std::string prepare_run(const std::string& run) {
   config::Config config = config::load(fmt::format("{}/{}", run, service::config_file), {});
-  std::vector<PreparedPlugin> plugins =
-      load_plugins(config.optimizer, [&](const std::string& name, const std::string& key) {
-        return prepare_plugin(chosen(config.optimizer.plugin_folder), name, run, key);
-      });
+  std::vector<PreparedPlugin> plugins = copy_plugins(config, run);
   check_groups(config, plugins);
   ordered_json object = {{"plugins", ordered_json::array()}, {"hyper", hyper_of(plugins, config.optimizer)}};
   for (const PreparedPlugin& one : plugins) object["plugins"].push_back(facts_json(one));
@@ -137,12 +62,7 @@ std::string prepare_run(const std::string& run) {
 
 std::string check_recipe(const std::string& recipe, const std::vector<std::string>& settings, Check check) {
   config::Config config = config::load(recipe, settings);
-  std::string folder = chosen(config.optimizer.plugin_folder);
-  std::vector<PreparedPlugin> plugins =
-      load_plugins(config.optimizer, [&](const std::string& name, const std::string& key) {
-        std::string path = find_plugin(folder, name, key);
-        return PreparedPlugin{name, load_plugin(path), path};
-      });
+  std::vector<PreparedPlugin> plugins = find_plugins(config);
   check_groups(config, plugins);
   hyper_of(plugins, config.optimizer);
   std::vector<std::string> keys;

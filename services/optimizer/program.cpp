@@ -14,15 +14,16 @@
 #include "common/step_protocol/change.h"
 #include "services/optimizer/plugin_commands.h"
 #include "services/optimizer/server.h"
+#include "services/optimizer/swap_command.h"
 
 namespace ganymede::optimizer {
 namespace {
 
 /// What a person or the launcher may ask for besides the service.
 struct Request {
-  std::string run, folder, name, recipe;
+  std::string run, folder, name, recipe, configuration;
   std::vector<std::string> settings;
-  bool json = false, running = false;
+  bool json = false, running = false, dry = false;
 };
 
 std::string answer(CLI::App& app, int argc, char** argv) {
@@ -30,6 +31,10 @@ std::string answer(CLI::App& app, int argc, char** argv) {
   app.require_subcommand(1);
   CLI::App* prepare = app.add_subcommand("prepare", "Copy and check the configured plugin of a run directory");
   prepare->add_option("--run", request.run, "Run directory with its config.toml")->required();
+  CLI::App* swap = app.add_subcommand("swap", "What another optimizer would take over in a running job");
+  swap->add_option("--run", request.run, "Run directory")->required();
+  swap->add_option("--config", request.configuration, "Its configuration with the other optimizer")->required();
+  swap->add_flag("--dry-run", request.dry, "Copy no plugin into the run directory");
   CLI::App* check = app.add_subcommand("check", "Check the plugin that a recipe names");
   check->add_option("RECIPE", request.recipe, "Recipe file")->required();
   check->add_option("--set", request.settings, "Change a key of the recipe")->allow_extra_args(false);
@@ -43,6 +48,7 @@ std::string answer(CLI::App& app, int argc, char** argv) {
   for (CLI::App* command : {check, list, describe}) command->add_flag("--json", request.json, "Print JSON");
   app.parse(argc, argv);
   if (*prepare) return prepare_run(request.run);
+  if (*swap) return describe_swap(request.run, request.configuration, request.dry);
   if (*check) return check_recipe(request.recipe, request.settings, {request.json, request.running});
   if (*list) return list_plugins(request.folder, request.json);
   return describe_plugin(request.folder, request.name, request.json);
