@@ -9,6 +9,10 @@ const char* name(Kind kind) {
   return names[static_cast<int>(kind)];
 }
 
+std::string stem(Kind kind, int rank, std::uint64_t epoch) {
+  return epoch == 0 ? fmt::format("{}.{}", name(kind), rank) : fmt::format("{}.{}.{}", name(kind), epoch, rank);
+}
+
 Control control_of(shm::Segment& segment) {
   Control control;
   control.block = segment.span<step_protocol::ControlBlock>("block").data();

@@ -23,7 +23,7 @@ struct Arguments {
   std::string run;
   int rank = -1;
   std::optional<std::uint64_t> epoch;
-  std::string stem(Kind kind) const { return service::stem(kind, rank, epoch); }
+  std::string stem(Kind kind) const { return service::stem(kind, rank, epoch.value_or(0)); }
 };
 
 template <class Number>

@@ -32,11 +32,6 @@ struct Waiting {
 
 }  // namespace
 
-std::string stem(Kind kind, int rank, std::optional<std::uint64_t> epoch) {
-  if (!epoch || *epoch == 0) return fmt::format("{}.{}", name(kind), rank);
-  return fmt::format("{}.{}.{}", name(kind), *epoch, rank);
-}
-
 std::string launcher_endpoint() { return fmt::format("ipc://{}", launcher_socket); }
 
 RunningContext::RunningContext(Kind kind, int rank, std::optional<std::uint64_t> epoch, std::atomic<bool>& finishing)
@@ -104,7 +99,7 @@ void RunningContext::release_epoch(std::uint64_t epoch) {
 }
 
 std::unique_ptr<msg::Client> RunningContext::launcher_client() {
-  std::string identity = fmt::format("{}.{}", stem(kind_, rank_, epoch_), ++clients_);
+  std::string identity = fmt::format("{}.{}", stem(kind_, rank_, epoch_.value_or(0)), ++clients_);
   return std::make_unique<msg::Client>(launcher_endpoint(), identity, job_.id);
 }
 

@@ -74,9 +74,6 @@ class RunningContext final : public Context {
   std::string detail_ = "starting";
 };
 
-/// "optimizer.1"; "optimizer.2.1" of state epoch 2: what a service's files and clients are called after.
-std::string stem(Kind kind, int rank, std::optional<std::uint64_t> epoch);
-
 /// Endpoint of the launcher as a service in its run directory reaches it.
 std::string launcher_endpoint();
 

@@ -20,6 +20,8 @@ namespace ganymede::service {
 
 enum class Kind { worker, optimizer, data, checkpoint };
 const char* name(Kind kind);
+/// "optimizer.1"; "optimizer.2.1" of state epoch 2: what a service's files and clients are called after.
+std::string stem(Kind kind, int rank, std::uint64_t epoch = 0);
 
 /// Typed view of the segment `control` of this cell. Thread-safe: all words are atomics.
 struct Control {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <utility>
 
 #include "launcher/supervisor/service_command.h"
 
@@ -21,17 +22,29 @@ double own_bytes(int pid) {
 }  // namespace
 
 Crew::Crew(boost::asio::io_context& io, const config::Config& config, coordinator::RankRange ranks,
-           const os::Machine& machine, const std::string& programs, const std::string& run, Terminal& terminal,
-           const ServiceProcess::Ended& ended, const std::string& root)
-    : config_(config), terminal_(terminal), memory_(root), watched_(now_seconds()) {
+           const os::Machine& machine, std::string programs, std::string run, Terminal& terminal,
+           ServiceProcess::Ended ended, const EpochOf& epoch_of, const std::string& root)
+    : io_(io),
+      config_(config),
+      machine_(machine),
+      programs_(std::move(programs)),
+      run_(std::move(run)),
+      ended_(std::move(ended)),
+      terminal_(terminal),
+      memory_(root),
+      watched_(now_seconds()) {
   for (int rank = ranks.first; rank < ranks.first + ranks.count; ++rank) {
     for (service::Kind kind : all_kinds) {
-      ServiceId id{kind, rank};
-      services_.push_back(std::make_unique<ServiceProcess>(
-          io, id, service_command(id, config, machine, programs, run),
-          RestartPolicy(config.launch.restart_budget, config.launch.restart_window_seconds), ended));
+      bool has_epochs = kind == service::Kind::optimizer && epoch_of;
+      services_.push_back(make({kind, rank, has_epochs ? epoch_of(rank) : 0}));
     }
   }
+}
+
+std::unique_ptr<ServiceProcess> Crew::make(const ServiceId& id) {
+  return std::make_unique<ServiceProcess>(
+      io_, id, service_command(id, config_, machine_, programs_, run_),
+      RestartPolicy(config_.launch.restart_budget, config_.launch.restart_window_seconds), ended_);
 }
 
 void Crew::start_all() {
@@ -41,12 +54,20 @@ void Crew::start_all() {
 
 ServiceProcess& Crew::at(service::Kind kind, int rank) {
   for (auto& service : services_)
-    if (service->id() == ServiceId{kind, rank}) return *service;
+    if (service->id().kind == kind && service->id().rank == rank) return *service;
   fail("There is no {} of rank {} here.", service::name(kind), rank);
 }
 
+std::vector<ServiceProcess*> Crew::everyone() const {
+  std::vector<ServiceProcess*> all;
+  for (const auto& service : services_) all.push_back(service.get());
+  for (const Standby& one : beside_) all.push_back(one.process.get());
+  return all;
+}
+
 bool Crew::any_alive() const {
-  return std::any_of(services_.begin(), services_.end(), [](const auto& service) { return service->alive(); });
+  std::vector<ServiceProcess*> all = everyone();
+  return std::any_of(all.begin(), all.end(), [](const auto* service) { return service->alive(); });
 }
 
 bool Crew::all_running() const {
@@ -67,16 +88,16 @@ int Crew::restarts() const {
 }
 
 void Crew::signal_all(int number, const std::string& why) {
-  for (auto& service : services_) service->signal(number, why);
+  for (ServiceProcess* service : everyone()) service->signal(number, why);
 }
 
 void Crew::cancel_restarts() {
-  for (auto& service : services_) service->cancel_restart();
+  for (ServiceProcess* service : everyone()) service->cancel_restart();
 }
 
 double Crew::private_bytes() const {
   double sum = 0;
-  for (const auto& service : services_)
+  for (const ServiceProcess* service : everyone())
     if (service->alive()) sum += own_bytes(service->pid());
   return sum;
 }

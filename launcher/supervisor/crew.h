@@ -1,6 +1,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,20 +22,40 @@ namespace ganymede::launcher {
 /// All services of this node's cells. Used from the io_context's thread alone.
 class Crew {
  public:
+  /// The state epoch whose optimizer server a cell has.
+  using EpochOf = std::function<std::uint64_t(int rank)>;
   /// `ranks`: of this node's cells. What a person should know goes to `terminal`. `root`: see MemoryWatch.
   Crew(boost::asio::io_context& io, const config::Config& config, coordinator::RankRange ranks,
-       const os::Machine& machine, const std::string& programs, const std::string& run, Terminal& terminal,
-       const ServiceProcess::Ended& ended, const std::string& root = "/");
+       const os::Machine& machine, std::string programs, std::string run, Terminal& terminal,
+       ServiceProcess::Ended ended, const EpochOf& epoch_of = {}, const std::string& root = "/");
 
   /// Starts every service. Throws Error when one cannot be started.
   void start_all();
-  /// Throws Error when there is no such service.
+  /// Throws Error when there is no such service. Never a standby.
   ServiceProcess& at(service::Kind kind, int rank);
+  /// Without those that are beside a cell's four.
   const std::vector<std::unique_ptr<ServiceProcess>>& all() const { return services_; }
+
+  // Optimizer servers beside those in force: a swap's standbys, and those whose place one has taken.
+  /// Throws Error when it cannot be started.
+  void start_standby(int rank, std::uint64_t epoch);
+  /// nullptr: there is none, or it has gone.
+  ServiceProcess* standby_of(int rank);
+  /// The standby becomes the cell's optimizer server, and is started when it does not run; the one before ends by
+  /// itself.
+  void promote(int rank);
+  /// Kills all standbys. Not from the `ended` of one: those that have ended are forgotten.
+  void end_standbys(const std::string& why);
+  /// A standby, or one whose place was taken.
+  bool is_beside(const ServiceProcess& process) const;
+  /// Whether such a process lives.
+  bool any_beside() const;
 
   // What services say; throws Error for a process that is not the current one.
   void registered(const ServiceId& id, int pid);
   void heartbeat(const ServiceId& id, const fbs::Heartbeat& beat);
+  /// The standby that this process is; nullptr: none.
+  ServiceProcess* standby_with(int pid);
 
   /// Kills those whose signs of life say so. Called several times a second; after a gap (this process stood still)
   /// nobody is blamed for silence. Warns when the memory of this node runs short.
@@ -55,12 +76,25 @@ class Crew {
   double private_bytes() const;
 
  private:
+  struct Standby {
+    std::unique_ptr<ServiceProcess> process;
+    bool superseded = false;  // it was in force, and ends by itself
+    double since = 0;         // seconds; superseded
+  };
+  std::unique_ptr<ServiceProcess> make(const ServiceId& id);
+  ServiceProcess& current(const ServiceId& id, int pid);
+  std::vector<ServiceProcess*> everyone() const;
   std::map<int, std::string> names_by_process() const;
 
+  boost::asio::io_context& io_;
   const config::Config& config_;
+  os::Machine machine_;
+  std::string programs_, run_;
+  ServiceProcess::Ended ended_;
   Terminal& terminal_;
   MemoryWatch memory_;
   std::vector<std::unique_ptr<ServiceProcess>> services_;
+  std::vector<Standby> beside_;
   double watched_;  // seconds
 };
 

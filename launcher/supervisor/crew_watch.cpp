@@ -33,19 +33,23 @@ std::string fault_of(const ServiceProcess& process, double now, const VitalLimit
 
 }  // namespace
 
+ServiceProcess& Crew::current(const ServiceId& id, int pid) {
+  if (ServiceProcess& process = at(id.kind, id.rank); process.is_current(pid)) return process;
+  for (const Standby& one : beside_)
+    if (id.kind == service::Kind::optimizer && one.process->is_current(pid)) return *one.process;
+  fail("Process {} is not the {} that this launcher started.", pid, id.text());
+}
+
 void Crew::registered(const ServiceId& id, int pid) {
-  ServiceProcess& process = at(id.kind, id.rank);
-  if (!process.is_current(pid)) fail("Process {} is not the {} that this launcher started.", pid, id.text());
-  if (!process.signs.registered) log::info("{} registered", id.text());
+  ServiceProcess& process = current(id, pid);
+  if (!process.signs.registered) log::info("{} registered", process.id().text());
   process.phase = ServicePhase::running;
   process.signs.registered = true;
   process.signs.heard = process.signs.advanced = process.signs.grown = now_seconds();
 }
 
 void Crew::heartbeat(const ServiceId& id, const fbs::Heartbeat& beat) {
-  ServiceProcess& process = at(id.kind, id.rank);
-  if (!process.is_current(beat.pid()))
-    fail("Process {} is not the {} that this launcher started.", beat.pid(), id.text());
+  ServiceProcess& process = current(id, beat.pid());
   process.waits = beat.state() == fbs::ServiceState::waiting;
   process.detail = beat.detail()->str();
   hear(process.signs, now_seconds(), beat.progress(), process.waits);
@@ -54,16 +58,21 @@ void Crew::heartbeat(const ServiceId& id, const fbs::Heartbeat& beat) {
 void Crew::watch(double now) {
   double gap = now - watched_;
   if (gap > clock_gap)
-    for (auto& process : services_) forgive(process->signs, gap);
+    for (ServiceProcess* process : everyone()) forgive(process->signs, gap);
   watched_ = now;
   const auto& launch = config_.launch;
   VitalLimits limits{
       .start = std::max(least_start_seconds, launch.heartbeat_timeout_seconds),
       .silence = launch.heartbeat_timeout_seconds,
       .standstill = std::max(launch.heartbeat_timeout_seconds, launch.collective_timeout_seconds + own_end_seconds)};
-  for (auto& process : services_) {
+  for (ServiceProcess* process : everyone()) {
     if (!process->alive() || !process->killed_because.empty()) continue;
     if (std::string fault = fault_of(*process, now, limits); !fault.empty()) process->signal(SIGKILL, fault);
+  }
+  std::erase_if(beside_, [](const Standby& one) { return one.superseded && !one.process->alive(); });
+  for (Standby& one : beside_) {
+    bool late = one.superseded && now - one.since > own_end_seconds && one.process->killed_because.empty();
+    if (late) one.process->signal(SIGKILL, "another optimizer has taken its place");
   }
   if (auto warning = memory_.look(now, [this] { return names_by_process(); })) {
     log::warn("{}", *warning);
@@ -73,7 +82,7 @@ void Crew::watch(double now) {
 
 std::map<int, std::string> Crew::names_by_process() const {
   std::map<int, std::string> names;
-  for (const auto& process : services_)
+  for (const ServiceProcess* process : everyone())
     if (process->alive()) names[process->pid()] = process->id().text();
   return names;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
 #include <string>
 
 #include "common/base/error.h"
@@ -8,16 +9,20 @@
 
 namespace ganymede::launcher {
 
-/// One service of one cell.
+/// One service of one cell. There may be several optimizer servers, each of a state epoch.
 struct ServiceId {
   service::Kind kind{};
   int rank = 0;
+  std::uint64_t epoch = 0;
   auto operator<=>(const ServiceId&) const = default;
 
-  /// "worker of rank 1"
-  std::string text() const { return fmt::format("{} of rank {}", service::name(kind), rank); }
+  /// "worker of rank 1"; "optimizer of rank 1 (state epoch 2)"
+  std::string text() const {
+    std::string text = fmt::format("{} of rank {}", service::name(kind), rank);
+    return epoch == 0 ? text : fmt::format("{} (state epoch {})", text, epoch);
+  }
   /// "worker.1": stem of its files in logs/
-  std::string stem() const { return fmt::format("{}.{}", service::name(kind), rank); }
+  std::string stem() const { return service::stem(kind, rank, epoch); }
 };
 
 constexpr service::Kind all_kinds[] = {service::Kind::checkpoint, service::Kind::optimizer, service::Kind::data,

@@ -87,7 +87,7 @@ TEST_F(Watched, CrewTellsAPerson) {
   boost::asio::io_context io;
   config::Config config;
   Crew crew(
-      io, config, {0, 0}, os::Machine{}, "/bin", "/run", terminal, [](auto&, const auto&) {}, machine.root());
+      io, config, {0, 0}, os::Machine{}, "/bin", "/run", terminal, [](auto&, const auto&) {}, {}, machine.root());
   crew.watch(now_seconds());
   crew.watch(now_seconds());
   close(ends[1]);

@@ -36,6 +36,15 @@ TEST(ServiceCommand, AWrapperThatDoesNotExistIsRefusedByName) {
   }
 }
 
+TEST(ServiceCommand, AnOptimizerServerOfALaterEpochIsToldWhich) {
+  config::Config config;
+  os::Command command = service_command({service::Kind::optimizer, 3, 2}, config, {}, "/bin", "/r/run");
+  EXPECT_THAT(command.arguments,
+              testing::ElementsAre("/bin/ganymede-optimizer", "--run", "/r/run", "--rank", "3", "--epoch", "2"));
+  EXPECT_EQ(command.output_file, "logs/optimizer.2.3.out");
+  EXPECT_EQ((ServiceId{service::Kind::optimizer, 3, 2}).text(), "optimizer of rank 3 (state epoch 2)");
+}
+
 TEST(ServiceCommand, ABlankWrapIsNone) {
   EXPECT_EQ(arguments("  "), arguments(""));
   EXPECT_EQ(arguments("")[0], "/bin/ganymede-worker");
