@@ -76,10 +76,12 @@ os::Command service_command(const ServiceId& id, const config::Config& config, c
   command.arguments.push_back(fmt::format("{}/ganymede-{}", programs, service::name(id.kind)));
   for (const std::string& argument : {std::string("--run"), run, std::string("--rank"), std::to_string(id.rank)})
     command.arguments.push_back(argument);
-  if (id.epoch != 0) command.arguments.insert(command.arguments.end(), {"--epoch", std::to_string(id.epoch)});
   if (id.kind == service::Kind::worker) command.environment = worker_environment(config, machine);
+  if (id.kind != service::Kind::optimizer) return command;
+  // Always: one that is started after another epoch came into force has to see that it is superseded (rule 2).
+  command.arguments.insert(command.arguments.end(), {"--epoch", std::to_string(id.epoch)});
   // Else OpenBLAS starts a thread a core when it is loaded; tasks come from the optimizer server's own threads.
-  if (id.kind == service::Kind::optimizer) command.environment.emplace_back("OPENBLAS_NUM_THREADS", "1");
+  command.environment.emplace_back("OPENBLAS_NUM_THREADS", "1");
   return command;
 }
 

@@ -1,0 +1,75 @@
+#include "launcher/supervisor/epochs.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/os/files.h"
+
+namespace ganymede::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string file_of(std::uint64_t epoch) { return fmt::format("config.{}.toml", epoch); }
+
+/// Numbers of the files config.<number>.toml.
+std::vector<std::uint64_t> numbers_used() {
+  constexpr std::string_view head = "config.", tail = ".toml";
+  std::vector<std::uint64_t> numbers;
+  for (const auto& entry : fs::directory_iterator(".")) {
+    std::string name = entry.path().filename().string();
+    if (!name.starts_with(head) || !name.ends_with(tail) || name.size() <= head.size() + tail.size()) continue;
+    std::uint64_t number = 0;
+    const char *begin = name.data() + head.size(), *end = name.data() + name.size() - tail.size();
+    auto read = std::from_chars(begin, end, number);
+    if (read.ec == std::errc() && read.ptr == end) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+Epochs::Epochs(const config::Config& config, const service::Job& job) : job_(job) { configs_[first()] = config; }
+
+const config::Config& Epochs::config_of(std::uint64_t epoch) {
+  if (auto known = configs_.find(epoch); known != configs_.end()) return known->second;
+  return configs_[epoch] = config::load(job_.epoch(epoch).config, {});
+}
+
+std::uint64_t Epochs::add(const std::string& configuration, const std::vector<service::JobPlugin>& plugins) {
+  std::uint64_t number = 1;
+  for (std::uint64_t used : numbers_used()) number = std::max(number, used + 1);
+  os::write_file_atomically(file_of(number), configuration);
+  config::Config config = config::load(file_of(number), {});
+  service::Job job = job_;
+  if (job.epochs.empty()) job.epochs.push_back(job.epoch(0));
+  job.epochs.push_back({number, file_of(number), plugins});
+  service::write_job(job);
+  job_ = std::move(job);
+  configs_[number] = std::move(config);
+  return number;
+}
+
+void Epochs::drop(std::uint64_t epoch) {
+  service::Job job = job_;
+  std::erase_if(job.epochs, [epoch](const auto& one) { return one.number == epoch; });
+  service::write_job(job);
+  job_ = std::move(job);
+}
+
+void Epochs::settle(std::uint64_t epoch) {
+  service::Job job = job_;
+  job.epochs = {job_.epoch(epoch)};
+  job.plugins = job.epochs.front().plugins;
+  service::write_job(job);
+  job_ = std::move(job);
+}
+
+void Epochs::clear() {
+  for (std::uint64_t number : numbers_used()) fs::remove(file_of(number));
+}
+
+}  // namespace ganymede::launcher

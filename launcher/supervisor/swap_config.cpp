@@ -1,0 +1,92 @@
+#include "launcher/supervisor/swap_config.h"
+
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "common/base/error.h"
+#include "common/config/fields.h"
+#include "common/os/files.h"
+
+namespace ganymede::launcher {
+namespace {
+
+/// Of [optimizer] itself.
+const std::set<std::string>& keys_of_a_swap() {
+  static const std::set<std::string> keys = {"lr",           "weight_decay", "clip_norm",   "schedule",
+                                             "warmup_steps", "decay_steps",  "decay_shape", "min_lr_ratio"};
+  return keys;
+}
+
+const std::set<std::string>& keys_of_the_run() {
+  static const std::set<std::string> keys = {"name",      "plugin_folder",  "threads",         "policy",
+                                             "outlier_z", "outlier_window", "stop_after_skips"};
+  return keys;
+}
+
+std::string whole_key(const std::string& key, const std::string& name) {
+  if (key == "warm_steps" || key == "swap.warm_steps") return "swap.warm_steps";
+  std::string own = key.starts_with("optimizer.") ? key.substr(std::string("optimizer.").size()) : key;
+  if (keys_of_the_run().contains(own))
+    fail_usage("Key 'optimizer.{}' cannot change by a swap: it is the run's, whatever its optimizer.", own);
+  bool plain = own.find('.') == std::string::npos;
+  if (plain && !keys_of_a_swap().contains(own)) return fmt::format("optimizer.{}.{}", name, own);
+  return "optimizer." + own;
+}
+
+config::Config loaded(const std::string& text, const std::vector<std::string>& settings, const std::string& file) {
+  os::write_file_atomically(file, text);
+  try {
+    config::Config config = config::load(file, settings);
+    std::filesystem::remove(file);
+    return config;
+  } catch (const Error&) {
+    std::filesystem::remove(file);
+    throw;
+  }
+}
+
+}  // namespace
+
+std::string swap_setting(const std::string& setting, const std::string& name) {
+  std::size_t equals = setting.find('=');
+  if (equals == std::string::npos || equals == 0)
+    fail_usage("{}: a setting is written KEY=VALUE, for example --set lr=2e-2.", setting);
+  return whole_key(setting.substr(0, equals), name) + setting.substr(equals);
+}
+
+config::Config swapped_config(const config::Config& in_force, const std::string& name,
+                              const std::vector<std::string>& settings, const std::string& scratch) {
+  config::Config config = in_force;
+  config.swap = {};
+  if (name != in_force.optimizer.name) {
+    config.optimizer.name = name;
+    config.optimizer.groups.erase(config::rest_group);
+  }
+  std::vector<std::string> whole;
+  for (const std::string& one : settings) whole.push_back(swap_setting(one, name));
+  return loaded(config::effective(config), whole, scratch);
+}
+
+void add_rest(config::Config& swapped, const config::Config& in_force,
+              const std::vector<placement::OptimizerFacts>& facts) {
+  bool had = swapped.optimizer.groups.contains(config::rest_group);
+  placement::add_rest(swapped.optimizer, facts);
+  auto rest = swapped.optimizer.groups.find(config::rest_group);
+  if (had || rest == swapped.optimizer.groups.end() || rest->second.optimizer != in_force.optimizer.name) return;
+  rest->second.lr = in_force.optimizer.lr;
+}
+
+std::string other_difference(const config::Config& in_force, const config::Config& swapped) {
+  config::Config before = in_force, after = swapped;
+  std::map<std::string, std::string> was;
+  for (const config::Field& field : config::fields(before)) was[field.key] = config::to_toml(field);
+  for (const config::Field& field : config::fields(after)) {
+    bool own = field.key.starts_with("optimizer.") || field.key.starts_with("swap.");
+    auto found = was.find(field.key);
+    if (!own && (found == was.end() || found->second != config::to_toml(field))) return field.key;
+  }
+  return "";
+}
+
+}  // namespace ganymede::launcher
