@@ -11,6 +11,7 @@
 #include "common/service/run_directory.h"
 #include "launcher/cli/ask_launcher.h"
 #include "launcher/cli/ctl_set.h"
+#include "launcher/cli/ctl_swap.h"
 #include "launcher/cli/run_access.h"
 #include "launcher/cli/segments_view.h"
 #include "launcher/cli/status_view.h"
@@ -107,6 +108,24 @@ void restart(const CtlOptions& options) {
   fmt::print("the {} of rank {} is started again\n", options.service, rank);
 }
 
+void add_swap(CLI::App& ctl, const std::shared_ptr<CtlOptions>& options) {
+  auto wish = std::make_shared<SwapWish>();
+  CLI::App* command = ctl.add_subcommand("swap-optimizer", "Go over to another optimizer while the run trains");
+  command->callback([options, wish] {
+    wish->run = options->run;
+    swap_optimizer(*wish);
+  });
+  command->add_option("NAME", wish->name, "Plugin, see `ganymede optimizer list`; the same name loads it anew")
+      ->required();
+  command->add_option("--set", wish->settings, "A key of [optimizer] or of the plugin, for example lr=2e-2")
+      ->allow_extra_args(false);
+  command->add_flag("--dry-run", wish->dry_run, "Say what would happen and change nothing");
+  command->add_flag("--force", wish->force, "Take over at once although the new state is empty");
+  command->add_flag("--json", wish->json, "Print JSON");
+  command->add_option("--wait", wish->seconds, "Seconds to wait until it is in force")
+      ->check(command_line::between(0, 86400));
+}
+
 /// CLI11 shows of the commands above one only their names.
 class UsageWithRun : public CLI::Formatter {
  public:
@@ -146,6 +165,7 @@ void add_ctl(CLI::App& app) {
       ->required();
   setting->add_option("--wait", options->wait, "Seconds to wait until it is in force")
       ->check(command_line::between(0, 86400));
+  add_swap(*ctl, options);
   CLI::App* restarting = add("restart", "Kill one service; its replacement goes on", restart);
   restarting->add_option("SERVICE", options->service, "Worker, optimizer, data or checkpoint")
       ->required()

@@ -149,6 +149,8 @@ std::string status_json(const fbs::Status& status) {
       object["launchers"].push_back(
           {{"node", launcher->node()}, {"pid", launcher->pid()}, {"keeper_pid", launcher->keeper_pid()}});
   object["missing_nodes"] = missing_nodes(status);
+  if (status.optimizer() != nullptr) object["optimizer"] = status.optimizer()->str();
+  if (status.swap() != nullptr) object["swap"] = status.swap()->str();
   add_changes(object);
   return dump(object);
 }
@@ -166,6 +168,8 @@ std::string status_text(const fbs::Status& status) {
     for (const auto* service : *cell->services())
       text += fmt::format("\n{:>4}  {:<10}  {:>8}  {:<10}  {:>8}  {}", cell->rank(), name_of(service->service()),
                           service->pid(), service->state()->str(), service->restarts(), service->operation()->str());
+  if (status.optimizer() != nullptr) text += "\noptimizer: " + printable(status.optimizer()->str());
+  if (status.swap() != nullptr) text += "\na swap is under way: " + printable(status.swap()->str());
   return text + missing_text(status) + changes_text();
 }
 

@@ -10,6 +10,18 @@ namespace {
 using flatbuffers::FlatBufferBuilder;
 using msg::Message;
 
+static_assert(static_cast<int>(fbs::SwapState::refused) == static_cast<int>(SwapState::refused));
+
+SwapOrder order_of(const fbs::SwapRequest& body) {
+  SwapOrder order{body.configuration()->str(), {}, body.warm_steps(), body.dry_run()};
+  for (const fbs::SwapPlugin* plugin : *body.plugins()) {
+    placement::OptimizerFacts facts{plugin->name()->str(), {}, plugin->matrices()};
+    for (const flatbuffers::String* slot : *plugin->slots()) facts.slots.push_back(slot->str());
+    order.plugins.push_back({std::move(facts), plugin->file()->str(), plugin->hash(), plugin->version()->str()});
+  }
+  return order;
+}
+
 /// One request with everything that its answer needs.
 struct Exchange {
   Supervisor& supervisor;
@@ -46,7 +58,7 @@ struct Exchange {
   }
 
   Message answer(const fbs::FatalReport& body) const {
-    supervisor.fatal(service_id(body.service(), body.rank()), body.exit_code(), body.text()->str());
+    supervisor.fatal(service_id(body.service(), body.rank()), body.pid(), body.exit_code(), body.text()->str());
     return msg::ack(request);
   }
 
@@ -129,6 +141,18 @@ struct Exchange {
     });
   }
 
+  Message answer(const fbs::SwapRequest& body) const {
+    SwapReport report = body.epoch() == 0 ? supervisor.swap(order_of(body)) : supervisor.swap_report(body.epoch());
+    return reply([&](FlatBufferBuilder& builder) {
+      auto before = builder.CreateString(report.before), after = builder.CreateString(report.after),
+           reason = builder.CreateString(report.reason);
+      return Message::body(fbs::CreateSwapReceipt(builder, report.epoch, static_cast<fbs::SwapState>(report.state),
+                                                  before, after, report.change, report.from_step, report.warm_steps,
+                                                  report.warmed, report.rank, reason, report.cells,
+                                                  report.needed_per_cell, report.available));
+    });
+  }
+
   /// Answers when the body is one of the given types.
   template <class... Bodies>
   Message dispatch() const {
@@ -153,7 +177,7 @@ Message answer(Supervisor& supervisor, const std::string& identity, const Messag
       .dispatch<fbs::Register, fbs::Heartbeat, fbs::FatalReport, fbs::StepReport, fbs::PartDurable,
                 fbs::CheckpointCommitted, fbs::CheckpointFailed, fbs::StoreSet, fbs::StoreGet, fbs::StoreAdd,
                 fbs::GenerationFailed, fbs::StatusRequest, fbs::StopRequest, fbs::CheckpointRequest,
-                fbs::RestartRequest, fbs::ChangeRequest>();
+                fbs::RestartRequest, fbs::ChangeRequest, fbs::SwapRequest>();
 }
 
 }  // namespace ganymede::launcher

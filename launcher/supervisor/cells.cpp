@@ -81,6 +81,21 @@ Cells Cells::create(const config::Config& config, const service::Job& job, coord
   return cells;
 }
 
+namespace {
+
+/// What a cell has besides the segments of its epochs: these come and go.
+std::vector<std::string> lasting_segments(const std::vector<shm::Layout>& all, const std::vector<shm::Layout>& epoch) {
+  std::vector<std::string> names;
+  for (const auto& layout : all) {
+    bool comes_and_goes =
+        std::any_of(epoch.begin(), epoch.end(), [&](const auto& one) { return one.name == layout.name; });
+    if (!comes_and_goes) names.push_back(layout.name);
+  }
+  return names;
+}
+
+}  // namespace
+
 std::optional<Cells> Cells::attach(const config::Config& config, const service::Job& job, coordinator::RankRange ranks,
                                    const shm::KeeperClient& keeper) {
   std::set<std::string> names;
@@ -88,14 +103,18 @@ std::optional<Cells> Cells::attach(const config::Config& config, const service::
   Cells cells;
   cells.ranks_ = ranks;
   for (int rank = ranks.first; rank < ranks.first + ranks.count; ++rank) {
-    auto placement = placement::build(config, rank, job.optimizers());
-    for (const auto& layout : shm::cell_layouts(config, placement))
-      if (!names.contains(shm::held_name(rank, layout.name))) return std::nullopt;
+    service::JobEpoch first = job.first_epoch();
+    auto placement = placement::build(config, rank, first.optimizers());
+    auto all = shm::cell_layouts(config, placement, first.number);
+    for (const auto& name : lasting_segments(all, shm::epoch_layouts(config, placement, first.number)))
+      if (!names.contains(shm::held_name(rank, name))) return std::nullopt;
     os::Fd fd = keeper.get(shm::held_name(rank, control_name), soon());
     if (!has_head(fd)) return std::nullopt;
     shm::Segment segment = shm::Segment::attach(fd.get(), shm::control_layout(config, placement), job.id);
     service::Control control = service::control_of(segment);
     if (control.block->incarnation.load(std::memory_order_acquire) == 0) return std::nullopt;
+    std::string state = shm::state_name(step_protocol::epoch_in_force(*control.block));
+    if (!names.contains(shm::held_name(rank, state))) return std::nullopt;
     cells.cells_.push_back({std::move(segment), control});
   }
   // The launcher before this one may have died between two cells.

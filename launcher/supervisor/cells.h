@@ -26,7 +26,7 @@ class Cells {
                       std::uint64_t load_step, const shm::KeeperClient& keeper, const PlacingProgress& progress);
   /// Maps the control segments that a launcher before this one made. Nothing when the segments are not complete: it
   /// died while it made them, before any service ran, or gave them back, after all had ended. Throws Error when they
-  /// are not what the configuration says.
+  /// are not what the configuration, that of the job's first epoch, says.
   static std::optional<Cells> attach(const config::Config& config, const service::Job& job,
                                      coordinator::RankRange ranks, const shm::KeeperClient& keeper);
   /// Gives all segments back.
@@ -59,6 +59,12 @@ class Cells {
   std::optional<step_protocol::Setting> change(std::uint64_t number);
   /// What the newest step of this node's first rank follows.
   step_protocol::InForce change_in_force() { return step_protocol::in_force(*first().block); }
+
+  /// The state epoch of the newest step of a rank.
+  std::uint64_t epoch_in_force(int rank) { return step_protocol::epoch_in_force(*control(rank).block); }
+  /// The newest swap that a rank's cell cannot follow; 0: none. And to say so.
+  std::uint64_t refused_change(int rank) { return control(rank).block->refused_change.load(std::memory_order_acquire); }
+  void refuse_change(int rank, std::uint64_t number) { step_protocol::refuse(*control(rank).block, number); }
 
   /// The newest step that this node's first rank has decided, and whether the run ends after it.
   std::uint64_t decided_step();

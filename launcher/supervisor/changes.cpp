@@ -10,18 +10,19 @@ namespace ganymede::launcher {
 std::string ChangeState::describe() const {
   std::string text;
   for (const Key& one : keys) text += fmt::format("{}{} {} → {}", text.empty() ? "" : ", ", one.key, one.was, one.now);
+  if (!optimizer.empty()) text = "optimizer " + optimizer;
   if (text.empty()) text = fmt::format("change {}", number);
   return from_step == 0 ? text : fmt::format("from step {} on: {}", from_step, text);
 }
 
-Changes::Changes(const config::Config& config, const service::Job& job, Cells& cells)
-    : config_(config), job_(job), cells_(cells) {
+Changes::Changes(const config::Config& recipe, const service::Job& job, Cells& cells, Epochs& epochs)
+    : recipe_(recipe), job_(job), cells_(cells), epochs_(epochs) {
   KeptChanges kept = read_changes();
   if (kept.job == job_.id) noted_ = kept.number;
 }
 
-config::Config Changes::with(const step_protocol::Setting& setting) const {
-  config::Config config = config_;
+config::Config Changes::with(const step_protocol::Setting& setting) {
+  config::Config config = epochs_.config_of(setting.state_epoch);
   service::apply(setting, config);
   return config;
 }
@@ -32,11 +33,10 @@ ChangeState Changes::order(const std::vector<Value>& values, bool ending) {
   config::Config wanted = with(newest);
   for (const Value& one : values) service::change(wanted, one.key, one.value);
   step_protocol::Setting setting = service::setting_of(wanted);
+  setting.state_epoch = newest.state_epoch;
   if (step_protocol::same_values(setting, newest)) return state(newest.number);
   if (ending) fail("The run is ending; nothing is changed any more.");
-  if (cells_.change_in_force().number != newest.number)
-    fail("Change {} ({}) is still under way: order the next one when it is in force.", newest.number,
-         state(newest.number).describe());
+  require_none_under_way();
   setting.number = newest.number + 1;
   cells_.prepare_change(setting);
   ChangeState ordered = state(setting.number);
@@ -44,10 +44,40 @@ ChangeState Changes::order(const std::vector<Value>& values, bool ending) {
   return ordered;
 }
 
+void Changes::require_none_under_way() {
+  step_protocol::Setting newest = cells_.prepared_change();
+  if (cells_.change_in_force().number == newest.number) return;
+  fail("Change {} ({}) is still under way: order the next one when it is in force.", newest.number,
+       state(newest.number).describe());
+}
+
+std::uint64_t Changes::prepare_swap(std::uint64_t epoch, std::uint64_t warm_steps) {
+  require_none_under_way();
+  step_protocol::Setting setting = service::setting_of(epochs_.config_of(epoch));
+  setting.number = cells_.prepared_change().number + 1;
+  setting.state_epoch = epoch;
+  setting.warm_steps = warm_steps;
+  cells_.prepare_change(setting);
+  log::info("change {} was ordered: state epoch {}", setting.number, epoch);
+  return setting.number;
+}
+
+void Changes::prepare_again(std::uint64_t refused) {
+  step_protocol::InForce newest = cells_.change_in_force();
+  auto setting = cells_.change(newest.number);
+  GANYMEDE_CHECK(setting, "the setting of change {}, which is in force, does not lie in its slot", newest.number);
+  setting->number = refused + 1;
+  setting->warm_steps = 0;
+  cells_.prepare_change(*setting);
+}
+
 ChangeState Changes::state(std::uint64_t number) {
   if (number > cells_.prepared_change().number) fail("There was no change {} in this job.", number);
   step_protocol::InForce newest = cells_.change_in_force();
-  ChangeState state{.number = number, .in_force = newest.number >= number, .from_step = 0, .keys = keys_of(number)};
+  ChangeState state;
+  state.number = number;
+  state.in_force = newest.number >= number;
+  fill_difference(state);
   if (newest.number == number) state.from_step = newest.since_step;
   if (auto known = from_.find(number); known != from_.end()) state.from_step = known->second;
   return state;
@@ -59,6 +89,13 @@ std::optional<step_protocol::Setting> Changes::prepared() const {
   return newest;
 }
 
+/// It changes nothing: a swap that was refused, or the return to what is in force after it.
+bool Changes::is_quiet(std::uint64_t number) const {
+  const auto* record = cells_.record_of(cells_.decided_step());
+  std::uint64_t refused = record ? record->refused_change : 0;
+  return refused > 0 && (number == refused || number == refused + 1);
+}
+
 std::vector<ChangeState> Changes::note() {
   step_protocol::InForce newest = cells_.change_in_force();
   if (newest.number <= noted_) return {};
@@ -67,16 +104,19 @@ std::vector<ChangeState> Changes::note() {
   write(*setting);
   from_[newest.number] = newest.since_step;
   std::vector<ChangeState> changes;
-  for (std::uint64_t number = noted_ + 1; number <= newest.number; ++number) changes.push_back(state(number));
+  for (std::uint64_t number = noted_ + 1; number <= newest.number; ++number)
+    if (!is_quiet(number)) changes.push_back(state(number));
   noted_ = newest.number;
   return changes;
 }
 
 /// changes.json first: a launcher that dies in between does it again, and knows from it what was given.
-void Changes::write(const step_protocol::Setting& setting) const {
+void Changes::write(const step_protocol::Setting& setting) {
   config::Config config = with(setting);
   KeptChanges kept = read_changes();
-  std::map<std::string, double> before = service::changeable_values(config_);
+  if (kept.job != job_.id) kept.epoch = 0;
+  if (setting.state_epoch != kept.epoch) note_swap(kept, setting.state_epoch, recipe_);
+  std::map<std::string, double> before = service::changeable_values(epochs_.config_of(setting.state_epoch));
   for (const auto& [key, value] : service::changeable_values(config)) {
     if (value != before[key]) kept.given.emplace(key, before[key]);
     if (kept.given.contains(key)) kept.now[key] = value;
@@ -87,14 +127,18 @@ void Changes::write(const step_protocol::Setting& setting) const {
   os::write_file_atomically(service::config_file, config::effective(config));
 }
 
-std::vector<ChangeState::Key> Changes::keys_of(std::uint64_t number) const {
-  auto before = number > 0 ? cells_.change(number - 1) : std::nullopt, after = cells_.change(number);
-  if (!before || !after) return {};
-  std::vector<ChangeState::Key> keys;
+void Changes::fill_difference(ChangeState& state) {
+  auto before = state.number > 0 ? cells_.change(state.number - 1) : std::nullopt, after = cells_.change(state.number);
+  if (!before || !after) return;
+  if (before->state_epoch != after->state_epoch) {
+    const config::Config* was = epochs_.find_config(before->state_epoch);
+    const std::string& is = epochs_.config_of(after->state_epoch).optimizer.name;
+    state.optimizer = was ? fmt::format("{} → {}", was->optimizer.name, is) : is;
+    return;
+  }
   std::map<std::string, double> was = service::changeable_values(with(*before));
   for (const auto& [key, value] : service::changeable_values(with(*after)))
-    if (value != was[key]) keys.push_back({key, was[key], value});
-  return keys;
+    if (value != was[key]) state.keys.push_back({key, was[key], value});
 }
 
 }  // namespace ganymede::launcher

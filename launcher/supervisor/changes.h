@@ -7,6 +7,7 @@
 
 #include "common/service/run_directory.h"
 #include "launcher/supervisor/cells.h"
+#include "launcher/supervisor/epochs.h"
 #include "launcher/supervisor/kept_changes.h"
 
 namespace ganymede::launcher {
@@ -21,7 +22,8 @@ struct ChangeState {
   bool in_force = false;
   std::uint64_t from_step = 0;  // the first step that follows it; 0: not known (any more)
   std::vector<Key> keys;        // none when not known any more
-  /// "from step 7 on: optimizer.lr 0.003 → 0.002"
+  std::string optimizer;        // that it brought; empty: none
+  /// "from step 7 on: optimizer.lr 0.003 → 0.002", "from step 7 on: optimizer adamw → muon"
   std::string describe() const;
 };
 
@@ -30,8 +32,8 @@ struct ChangeState {
 /// time.
 class Changes {
  public:
-  /// All three outlive it. Throws Error.
-  Changes(const config::Config& config, const service::Job& job, Cells& cells);
+  /// `recipe`: with the settings of this launch, as they are without any change. All of them outlive it. Throws Error.
+  Changes(const config::Config& recipe, const service::Job& job, Cells& cells, Epochs& epochs);
 
   struct Value {
     std::string key;
@@ -42,6 +44,14 @@ class Changes {
   ChangeState order(const std::vector<Value>& values, bool ending);
   /// Throws Error for a number that there was not.
   ChangeState state(std::uint64_t number);
+  /// Prepares a swap to the optimizer of a listed epoch with what its configuration says, and returns its number.
+  /// Throws Error when a change is still under way.
+  std::uint64_t prepare_swap(std::uint64_t epoch, std::uint64_t warm_steps);
+  /// After the refusal of a swap: prepares what is in force again, so that the next change can be ordered.
+  void prepare_again(std::uint64_t refused);
+  /// Throws Error when a change is still under way.
+  void require_none_under_way();
+
   /// The newest that is prepared here; nothing before the first.
   std::optional<step_protocol::Setting> prepared() const;
 
@@ -50,13 +60,15 @@ class Changes {
   std::vector<ChangeState> note();
 
  private:
-  config::Config with(const step_protocol::Setting& setting) const;
-  void write(const step_protocol::Setting& setting) const;
-  std::vector<ChangeState::Key> keys_of(std::uint64_t number) const;
+  config::Config with(const step_protocol::Setting& setting);
+  void write(const step_protocol::Setting& setting);
+  bool is_quiet(std::uint64_t number) const;
+  void fill_difference(ChangeState& state);
 
-  const config::Config& config_;
+  const config::Config& recipe_;
   const service::Job& job_;
   Cells& cells_;
+  Epochs& epochs_;
   std::uint64_t noted_ = 0;                      // newest change that is written down
   std::map<std::uint64_t, std::uint64_t> from_;  // first steps, by number
 };

@@ -40,6 +40,11 @@ bool EpochSegments::made() {
   return true;
 }
 
+bool EpochSegments::give_up() {
+  cancelled_ = true;
+  return !making_.valid() || making_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
 bool EpochSegments::ready(int rank) {
   if (cells_.empty()) return false;
   const Cell& cell = cells_.at(static_cast<std::size_t>(rank - plan_.ranks.first));

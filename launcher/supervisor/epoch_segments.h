@@ -38,6 +38,9 @@ class EpochSegments {
   /// Whether the cell's standby server has said that it can follow. False before `made`.
   bool ready(int rank);
 
+  /// Whether the thread, which gives up, has ended.
+  bool give_up();
+
   /// Gives all segments of an epoch of this node back.
   static void drop(std::uint64_t epoch);
 

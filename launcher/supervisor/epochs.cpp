@@ -39,13 +39,21 @@ const config::Config& Epochs::config_of(std::uint64_t epoch) {
   return configs_[epoch] = config::load(job_.epoch(epoch).config, {});
 }
 
+const config::Config* Epochs::find_config(std::uint64_t epoch) {
+  bool listed = std::ranges::any_of(job_.epochs, [&](const auto& one) { return one.number == epoch; });
+  return listed || configs_.contains(epoch) ? &config_of(epoch) : nullptr;
+}
+
 std::uint64_t Epochs::add(const std::string& configuration, const std::vector<service::JobPlugin>& plugins) {
   std::uint64_t number = 1;
   for (std::uint64_t used : numbers_used()) number = std::max(number, used + 1);
   os::write_file_atomically(file_of(number), configuration);
   config::Config config = config::load(file_of(number), {});
   service::Job job = job_;
-  if (job.epochs.empty()) job.epochs.push_back(job.epoch(0));
+  if (job.epochs.empty()) {
+    os::write_file_atomically(file_of(0), config::effective(config_of(0)));  // config.toml will be the new one's
+    job.epochs.push_back({0, file_of(0), job.plugins});
+  }
   job.epochs.push_back({number, file_of(number), plugins});
   service::write_job(job);
   job_ = std::move(job);

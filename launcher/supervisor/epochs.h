@@ -17,11 +17,13 @@ class Epochs {
   /// `config`: of the first one in job.json. Both are copied.
   Epochs(const config::Config& config, const service::Job& job);
 
-  /// Of one in the list. Throws Error.
+  /// Of one that is or was in the list in the life of this object. Throws Error.
   const config::Config& config_of(std::uint64_t epoch);
+  /// The same; nullptr where it would throw.
+  const config::Config* find_config(std::uint64_t epoch);
   service::JobEpoch of(std::uint64_t epoch) const { return job_.epoch(epoch); }
   /// In force since the last `settle`.
-  std::uint64_t first() const { return job_.epochs.empty() ? 0 : job_.epochs.front().number; }
+  std::uint64_t first() const { return job_.first_epoch().number; }
   /// The one that a swap under way leads to, or led to: 0 when there is none.
   std::uint64_t next() const { return job_.epochs.size() > 1 ? job_.epochs.back().number : 0; }
 

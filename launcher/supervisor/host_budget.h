@@ -58,4 +58,7 @@ using Holders = std::function<std::vector<os::MemoryHolder>()>;
 /// parts, what each node has free, who holds the rest, and what to change. What is not known is not held against.
 void require_fit(const HostBudget& budget, const Holders& holders);
 
+/// The same of what a swap to another optimizer needs beside a run that goes on: a sentence, or "" when it fits.
+std::string why_no_swap_fits(const HostBudget& budget, const Holders& holders);
+
 }  // namespace ganymede::launcher

@@ -4,8 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/error.h"
+#include "common/config/fields.h"
 #include "common/os/files.h"
+#include "common/service/run_directory.h"
 #include "common/service/settings.h"
+#include "launcher/supervisor/swap_config.h"
 
 namespace ganymede::launcher {
 
@@ -17,6 +20,8 @@ KeptChanges read_changes() {
                         .number = object.at("number").get<std::uint64_t>(),
                         .given = object.at("given").get<std::map<std::string, double>>(),
                         .now = {}};
+    if (object.contains("epoch")) changes.epoch = object.at("epoch").get<std::uint64_t>();
+    if (object.contains("recipe")) changes.recipe = object.at("recipe").get<std::map<std::string, std::string>>();
     for (const auto& entry : changes.given) changes.now[entry.first] = object.at("now").at(entry.first).get<double>();
     return changes;
   } catch (const nlohmann::json::exception& error) {
@@ -30,7 +35,50 @@ KeptChanges read_changes() {
 void write_changes(const KeptChanges& changes) {
   nlohmann::ordered_json object = {
       {"job", changes.job}, {"number", changes.number}, {"given", changes.given}, {"now", changes.now}};
+  if (changes.epoch > 0) object["epoch"] = changes.epoch;
+  if (!changes.recipe.empty()) object["recipe"] = changes.recipe;
   os::write_file_atomically(changes_file, object.dump(2) + "\n");
+}
+
+namespace {
+
+/// As TOML, by key; what is the run's own, whatever its optimizer, is not among them.
+std::map<std::string, std::string> optimizer_keys(config::Config config) {
+  std::map<std::string, std::string> keys;
+  for (const config::Field& field : config::fields(config))
+    if (field.key.starts_with("optimizer.") && (field.key == "optimizer.name" || !stays_with_the_run(field.key)))
+      keys[field.key] = config::to_toml(field);
+  return keys;
+}
+
+}  // namespace
+
+void note_swap(KeptChanges& changes, std::uint64_t epoch, const config::Config& recipe) {
+  changes.epoch = epoch;
+  changes.given.clear();
+  changes.now.clear();
+  changes.recipe = optimizer_keys(recipe);
+}
+
+std::string keep_swap(KeptChanges& changes, const config::Config* checkpoint, config::Config& config) {
+  if (changes.recipe.empty()) return "";
+  std::map<std::string, std::string> then = std::move(changes.recipe), now = optimizer_keys(config);
+  changes.recipe.clear();
+  if (!checkpoint || then["optimizer.name"] != now["optimizer.name"]) return "";
+  std::vector<std::string> since;
+  for (const auto& [key, value] : now)
+    if (auto was = then.find(key); was == then.end() || was->second != value) since.push_back(key + "=" + value);
+  changes.recipe = std::move(then);
+  config::Config kept = config;
+  kept.optimizer = checkpoint->optimizer;
+  for (const config::Field& field : config::fields(config))
+    if (field.key != "optimizer.name" && stays_with_the_run(field.key))
+      since.push_back(field.key + "=" + config::to_toml(field));
+  std::string name = config.optimizer.name;
+  config = with_settings(kept, since, fmt::format("{}/swap.toml", service::log_folder));
+  if (config.optimizer.name == name) return "kept from `ganymede ctl swap-optimizer`: [optimizer] of the checkpoint";
+  return fmt::format("kept from `ganymede ctl swap-optimizer`: optimizer {} → {}, [optimizer] of the checkpoint", name,
+                     config.optimizer.name);
 }
 
 std::string describe(const KeptChanges& changes) {

@@ -14,6 +14,9 @@ struct KeptChanges {
   std::uint64_t job = 0, number = 0;    // the newest change, and in which job
   std::map<std::string, double> given;  // by key, what recipe and settings said when it was changed
   std::map<std::string, double> now;    // the same keys
+  std::uint64_t epoch = 0;              // that is in force in the job; `given` and `now` are about its optimizer
+  /// What recipe and settings said in [optimizer], as TOML by key, when the run got another one; none: it did not.
+  std::map<std::string, std::string> recipe = {};
 };
 
 constexpr const char* changes_file = "changes.json";
@@ -23,11 +26,19 @@ KeptChanges read_changes();
 /// A write leaves the old or the new content. Throws Error.
 void write_changes(const KeptChanges& changes);
 
+/// The optimizer of another state epoch is in force.
+void note_swap(KeptChanges& changes, std::uint64_t epoch, const config::Config& recipe);
+
 /// "optimizer.lr 0.003 → 0.002, …", of the keys whose value is another one than the recipe's; "": none.
 std::string describe(const KeptChanges& changes);
 
 /// Puts the kept values into the configuration of a new start, and returns a line about them, or "". A key for which
 /// recipe and settings say something else than when it was changed goes by them, and is not kept any more.
 std::string keep_changes(KeptChanges& changes, config::Config& config);
+
+/// The same of a swap, before it: a new start has the optimizer of `checkpoint`, the configuration of the newest one
+/// (nullptr: there is none), but for keys for which recipe and settings say something else than when it was swapped.
+/// Where they name another optimizer than then, it goes by them, and nothing is kept. Throws Error as config::load.
+std::string keep_swap(KeptChanges& changes, const config::Config* checkpoint, config::Config& config);
 
 }  // namespace ganymede::launcher

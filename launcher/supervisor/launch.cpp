@@ -104,8 +104,8 @@ Outcome Launch::supervise(Cells& cells, StepLog& steps) {
                          .run = options.run,
                          .nodes = options.nodes,
                          .segment_bytes = static_cast<double>(segment_bytes(ready.config, ready.job, cells.ranks())),
-                         .predicted_bytes = static_cast<double>(ready.budget.needed()),
-                         .memory_limit = static_cast<double>(ready.budget.available)});
+                         .budget = ready.budget,
+                         .recipe = config::load(options.recipe, options.settings)});
   PostedServer server(io, fmt::format("ipc://{}", service::launcher_socket),
                       [&supervisor](const std::string& identity, const msg::Message& request) {
                         return answer(supervisor, identity, request);

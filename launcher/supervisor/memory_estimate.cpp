@@ -86,6 +86,27 @@ void require_room_for_least(const config::Config& config, const service::Job& jo
        human_bytes(most.bytes), most.what, human_bytes(static_cast<double>(memory)), most.way_out);
 }
 
+/// Of each segment the largest of any rank.
+void take_largest(HostBudget& budget, const std::vector<shm::Layout>& layouts) {
+  if (budget.rows.empty())
+    for (const auto& layout : layouts) budget.rows.push_back({layout.name, 0});
+  for (std::size_t i = 0; i < layouts.size(); ++i)
+    budget.rows[i].bytes_per_cell = std::max(budget.rows[i].bytes_per_cell, layouts[i].size);
+}
+
+/// `taken`: bytes of the configured limit that others have.
+void take_available(HostBudget& budget, const config::Config& config, const os::Machine& machine, std::uint64_t taken) {
+  budget.known = machine.memory_total > 0;
+  budget.available = machine.memory_available;
+  budget.limit_file = machine.memory_limit_file;
+  double limit = config.launch.host_memory_limit_gib;
+  if (limit <= 0) return;
+  auto bytes = static_cast<std::uint64_t>(limit * (1u << 30));
+  bytes -= std::min(bytes, taken);
+  budget.limited = !budget.known || bytes < budget.available;
+  if (budget.limited) budget.available = bytes;
+}
+
 }  // namespace
 
 HostBudget estimate_memory(const config::Config& config, const service::Job& job, coordinator::RankRange ranks,
@@ -97,10 +118,7 @@ HostBudget estimate_memory(const config::Config& config, const service::Job& job
   for (int rank = ranks.first; rank < ranks.first + ranks.count; ++rank) {
     auto placement = placement::build(config, rank, job.optimizers());
     auto layouts = shm::cell_layouts(config, placement);
-    if (budget.rows.empty())
-      for (const auto& layout : layouts) budget.rows.push_back({layout.name, 0});
-    for (std::size_t i = 0; i < layouts.size(); ++i)
-      budget.rows[i].bytes_per_cell = std::max(budget.rows[i].bytes_per_cell, layouts[i].size);
+    take_largest(budget, layouts);
     if (!plan::pool_is_published(config))  // else it is a segment
       pool = std::max(pool, static_cast<std::uint64_t>(plan::pool_bytes(config, placement)));
   }
@@ -108,20 +126,34 @@ HostBudget estimate_memory(const config::Config& config, const service::Job& job
   budget.rows.push_back({"optimizer process", optimizer_base});
   budget.rows.push_back({"data process", data_base});
   budget.rows.push_back({"checkpoint process", checkpoint_base});
-  budget.known = machine.memory_total > 0;
-  budget.available = machine.memory_available;
-  budget.limit_file = machine.memory_limit_file;
-  if (double limit = config.launch.host_memory_limit_gib; limit > 0) {
-    auto bytes = static_cast<std::uint64_t>(limit * (1u << 30));
-    budget.limited = !budget.known || bytes < budget.available;
-    if (budget.limited) budget.available = bytes;
+  take_available(budget, config, machine, 0);
+  return budget;
+}
+
+HostBudget estimate_epoch_memory(const config::Config& config, const service::JobEpoch& epoch,
+                                 coordinator::RankRange ranks, const HostBudget& running, const os::Machine& machine) {
+  HostBudget budget{.cells = ranks.count};
+  for (int rank = ranks.first; rank < ranks.first + ranks.count; ++rank) {
+    auto placement = placement::build(config, rank, epoch.optimizers());
+    take_largest(budget, shm::epoch_layouts(config, placement, epoch.number));
   }
+  budget.rows.push_back({"optimizer process", optimizer_base});
+  take_available(budget, config, machine, running.needed());
   return budget;
 }
 
 std::uint64_t services_bytes(const config::Config& config, bool computes) {
   double scratch = computes ? worker_scratch(config) : 0;
   return worker_base + optimizer_base + data_base + checkpoint_base + static_cast<std::uint64_t>(scratch);
+}
+
+std::uint64_t epoch_bytes(const config::Config& config, const service::JobEpoch& epoch, coordinator::RankRange ranks) {
+  std::uint64_t sum = 0;
+  for (int rank = ranks.first; rank < ranks.first + ranks.count; ++rank)
+    for (const auto& layout :
+         shm::epoch_layouts(config, placement::build(config, rank, epoch.optimizers()), epoch.number))
+      sum += layout.size;
+  return sum;
 }
 
 std::uint64_t segment_bytes(const config::Config& config, const service::Job& job, coordinator::RankRange ranks) {

@@ -87,6 +87,7 @@ bool is_for_coordinator(const Message& request) {
     case fbs::Body::CheckpointRequest:
     case fbs::Body::RestartRequest:
     case fbs::Body::ChangeRequest:
+    case fbs::Body::SwapRequest:
       return true;
     default:
       return false;

@@ -4,6 +4,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,7 @@
 #include "launcher/supervisor/closing.h"
 #include "launcher/supervisor/compatibility.h"
 #include "launcher/supervisor/dataset_packing.h"
+#include "launcher/supervisor/epochs.h"
 #include "launcher/supervisor/kept_changes.h"
 #include "launcher/supervisor/launching.h"
 #include "launcher/supervisor/log_tail.h"
@@ -108,7 +110,14 @@ void check_optimizers(const config::Config& before, const ReadyRun& ready, const
     terminal.line(fmt::format("Who updated which parameter so far is not known: {}", error.what()));
     return;
   }
-  check_who_updates(before, earlier.optimizers(), ready.config, ready.job.optimizers(), run);
+  // After a swap that came after the checkpoint job.json is about another optimizer than the checkpoint.
+  auto facts = earlier.optimizers();
+  auto has = [&](const std::string& name) {
+    return std::any_of(facts.begin(), facts.end(), [&](const auto& one) { return one.name == name; });
+  };
+  std::vector<std::string> names = config::optimizers_of(before.optimizer);
+  if (!std::all_of(names.begin(), names.end(), has)) facts = ready.job.optimizers();
+  check_who_updates(before, facts, ready.config, ready.job.optimizers(), run);
   for (const service::JobPlugin& was : earlier.plugins) {
     for (const service::JobPlugin& is : ready.job.plugins) {
       if (is.facts.name != was.facts.name || is.hash == was.hash) continue;
@@ -161,7 +170,11 @@ ReadyRun begin_run(Launching& launching) {
   std::string run = shortened(options.run);
   service::Manifests own = service::find_manifests(service::checkpoint_folder);
   std::optional<config::Config> before = configuration_before(own, run);
-  if (before && !own.intact.empty()) check_compatible(*before, ready.config, run);
+  KeptChanges kept = read_changes();
+  bool has_own = before && !own.intact.empty();
+  if (std::string line = keep_swap(kept, has_own ? &*before : nullptr, ready.config); !line.empty())
+    launching.terminal.line(line);
+  if (has_own) check_compatible(*before, ready.config, run);
   int cores = os::inspect_machine().cores;
   coordinator::check_nodes(static_cast<int>(options.nodes.size()), ready.config);
   coordinator::RankRange ranks = options.ranks(ready.config);
@@ -187,14 +200,14 @@ ReadyRun begin_run(Launching& launching) {
   ready.job.interface = interface_of(ready.config, options);
   prepare_plugin(ready, launching);
   if (before && !own.intact.empty()) check_optimizers(*before, ready, run, launching.terminal);
-  KeptChanges kept = read_changes();
   if (std::string line = keep_changes(kept, ready.config); !line.empty()) launching.terminal.line(line);
   file.replace(ready.config);
   show_and_check(ready, ranks, before && !own.intact.empty() ? changed_keys(*before, ready.config) : "",
                  launching.terminal);
   kept.job = ready.job.id;
-  kept.number = 0;
+  kept.number = kept.epoch = 0;
   if (fs::exists(changes_file)) write_changes(kept);
+  Epochs::clear();
   service::write_job(ready.job);
   file.keep();
   return ready;
@@ -225,14 +238,15 @@ ReadyRun begin_on_node(Launching& launching, const Welcome& welcome) {
     fail_usage("Node {} has another optimizer plugin '{}' than node 0: install the same programs on all nodes.",
                options.node, ready.config.optimizer.name);
   show_and_check(ready, options.ranks(ready.config), "", launching.terminal);
+  Epochs::clear();
   service::write_job(ready.job);
   return ready;
 }
 
 ReadyRun resume_run(const Options& options) {
   ReadyRun ready;
-  ready.config = config::load(service::config_file, {});
   ready.job = service::read_job();
+  ready.config = config::load(ready.job.first_epoch().config, {});
   ready.budget = estimate_memory(ready.config, ready.job, options.ranks(ready.config), os::inspect_machine());
   return ready;
 }

@@ -23,12 +23,16 @@ bool manifest_exists(std::uint64_t step) {
 Supervisor::Supervisor(SupervisorParts parts)
     : parts_(std::move(parts)),
       crew_(parts_.io, parts_.config, parts_.cells.ranks(), os::inspect_machine(), parts_.programs, parts_.run,
-            parts_.terminal, [this](ServiceProcess& process, const os::Ending& ending) { ended(process, ending); }),
+            parts_.terminal, [this](ServiceProcess& process, const os::Ending& ending) { ended(process, ending); },
+            [this](int rank) { return parts_.cells.epoch_in_force(rank); }),
       end_(crew_),
       nodes_(parts_.nodes, parts_.config, now_seconds()),
       membership_(parts_.config.parallel.ranks, parts_.cells.highest_generation()),
       checkpoint_parts_(parts_.config.parallel.ranks),
-      changes_(parts_.config, parts_.job, parts_.cells),
+      epochs_(parts_.config, parts_.job),
+      changes_(parts_.recipe, parts_.job, parts_.cells, epochs_),
+      swap_({parts_.job, parts_.cells, crew_, changes_, epochs_, parts_.terminal, parts_.budget,
+             static_cast<std::uint64_t>(parts_.config.run.steps)}),
       timer_(parts_.io),
       farewell_(parts_.io),
       stopping_(parts_.cells.stop_requested()),
@@ -71,8 +75,9 @@ void Supervisor::registered(const ServiceId& id, int pid) {
 
 void Supervisor::heartbeat(const ServiceId& id, const fbs::Heartbeat& beat) { crew_.heartbeat(id, beat); }
 
-void Supervisor::fatal(const ServiceId& id, int exit_code, const std::string& text) {
+void Supervisor::fatal(const ServiceId& id, int pid, int exit_code, const std::string& text) {
   crew_.at(id.kind, id.rank);  // throws for one that does not exist
+  if (swap_.fault(pid, text)) return;
   bool known = exit_code == static_cast<int>(ExitCode::usage) || exit_code == static_cast<int>(ExitCode::can_go_on);
   std::string line = fmt::format("{}: {}", id.text(), text);
   log::error("{}", line);
@@ -121,9 +126,9 @@ void Supervisor::make_good(std::uint64_t before) {
 StepSurroundings Supervisor::around() const {
   return {.generation = membership_.generation(),
           .restarts = crew_.restarts() + nodes_.restarts(),
-          .host_used = crew_.private_bytes() + parts_.segment_bytes,
-          .host_predicted = parts_.predicted_bytes,
-          .host_limit = parts_.memory_limit};
+          .host_used = crew_.private_bytes() + parts_.segment_bytes + swap_.grown_bytes(),
+          .host_predicted = static_cast<double>(parts_.budget.needed()) + swap_.grown_bytes(),
+          .host_limit = static_cast<double>(parts_.budget.available)};
 }
 
 /// Nobody sees where a run is that cannot write its metrics (a full disk): it ends with what is durable.
@@ -221,6 +226,7 @@ void Supervisor::ended(ServiceProcess& process, const os::Ending& ending) {
     process.finished = true;
     return consider_over();
   }
+  if (swap_.ended(process, ending)) return;
   bool worker = process.id().kind == service::Kind::worker;
   bool left = ending.signal == 0 && ending.exit_code == 0 && parts_.cells.ends_after_decided();
   if (worker && (left || first_left_ > 0)) return worker_left(process);

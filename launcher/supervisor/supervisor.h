@@ -15,6 +15,8 @@
 #include "launcher/supervisor/changes.h"
 #include "launcher/supervisor/crew.h"
 #include "launcher/supervisor/crew_end.h"
+#include "launcher/supervisor/epochs.h"
+#include "launcher/supervisor/optimizer_swap.h"
 #include "launcher/supervisor/outcome.h"
 #include "launcher/supervisor/signals.h"
 #include "launcher/supervisor/step_log.h"
@@ -32,8 +34,9 @@ struct SupervisorParts {
   Signals& signals;
   std::string programs, run;                     // folders
   std::vector<coordinator::NodeAddress> nodes;   // of a run over several nodes; else empty
-  double segment_bytes = 0;                      // of all cells of this node
-  double predicted_bytes = 0, memory_limit = 0;  // of the host budget
+  double segment_bytes = 0;                      // of all cells of this node, when the run began
+  HostBudget budget = {};                        // of this node
+  config::Config recipe = {};                    // with the settings of this launch, without changes
 };
 
 /// The launcher of node 0, which is the coordinator: runs the services of its cells from start to end, leads the whole
@@ -49,7 +52,8 @@ class Supervisor {
   // What services report.
   void registered(const ServiceId& id, int pid);
   void heartbeat(const ServiceId& id, const fbs::Heartbeat& beat);
-  void fatal(const ServiceId& id, int exit_code, const std::string& text);
+  /// `pid` tells a standby of a swap.
+  void fatal(const ServiceId& id, int pid, int exit_code, const std::string& text);
   void step(const fbs::StepReport& report);
   coordinator::CheckpointParts::Receipt part(const fbs::PartDurable& part);
   void committed(std::uint64_t step, std::uint64_t bytes, double seconds);
@@ -75,6 +79,12 @@ class Supervisor {
   /// See Changes.
   ChangeState change(const std::vector<Changes::Value>& values);
   ChangeState change_state(std::uint64_t number);
+  /// See OptimizerSwap.
+  SwapReport swap(const SwapOrder& order);
+  SwapReport swap_report(std::uint64_t epoch);
+  /// The optimizer in force, and the swap that is under way.
+  std::string optimizer();
+  std::optional<SwapReport> swap_under_way() { return swap_.under_way(); }
 
   // What others look at.
   /// Whether this service is to end now that its work is done.
@@ -119,7 +129,9 @@ class Supervisor {
   coordinator::Membership membership_;
   coordinator::KeyValueStore store_;
   coordinator::CheckpointParts checkpoint_parts_;
+  Epochs epochs_;
   Changes changes_;
+  OptimizerSwap swap_;
   boost::asio::steady_timer timer_, farewell_;
   Phase phase_ = Phase::working;
   Outcome outcome_;

@@ -38,6 +38,7 @@ void Supervisor::tick() {
     consider_finish();
     watch_draining(now);
     watch_changes();
+    swap_.watch(now);
   } else {
     press_on(now);
   }
@@ -74,6 +75,7 @@ void Supervisor::watch_changes() {
 
 ChangeState Supervisor::change(const std::vector<Changes::Value>& values) {
   watch_changes();
+  swap_.require_none();
   return changes_.order(values, stopping_ || phase_ != Phase::working);
 }
 
@@ -81,6 +83,26 @@ ChangeState Supervisor::change(const std::vector<Changes::Value>& values) {
 ChangeState Supervisor::change_state(std::uint64_t number) {
   watch_changes();
   return changes_.state(number);
+}
+
+SwapReport Supervisor::swap(const SwapOrder& order) {
+  watch_changes();
+  if (stopping_ || phase_ != Phase::working) fail("The run is ending; its optimizer is not swapped any more.");
+  if (!parts_.nodes.empty())
+    fail(
+        "A run over several nodes cannot swap its optimizer while it runs: stop it, and begin a new run --from its "
+        "checkpoint.");
+  return swap_.order(order);
+}
+
+SwapReport Supervisor::swap_report(std::uint64_t epoch) {
+  watch_changes();
+  return swap_.report(epoch);
+}
+
+std::string Supervisor::optimizer() {
+  const config::Config* config = epochs_.find_config(parts_.cells.epoch_in_force(parts_.cells.ranks().first));
+  return config ? config->optimizer.name : "";
 }
 
 void Supervisor::halt(Outcome outcome, bool hard) {

@@ -34,19 +34,38 @@ std::string whole_key(const std::string& key, const std::string& name) {
   return "optimizer." + own;
 }
 
-config::Config loaded(const std::string& text, const std::vector<std::string>& settings, const std::string& file) {
-  os::write_file_atomically(file, text);
+}  // namespace
+
+namespace {
+
+config::Config load_text(const std::string& text, const std::vector<std::string>& settings,
+                         const std::string& scratch) {
+  os::write_file_atomically(scratch, text);
   try {
-    config::Config config = config::load(file, settings);
-    std::filesystem::remove(file);
-    return config;
+    config::Config changed = config::load(scratch, settings);
+    std::filesystem::remove(scratch);
+    return changed;
   } catch (const Error&) {
-    std::filesystem::remove(file);
+    std::filesystem::remove(scratch);
     throw;
   }
 }
 
 }  // namespace
+
+config::Config with_settings(const config::Config& config, const std::vector<std::string>& settings,
+                             const std::string& scratch) {
+  return load_text(config::effective(config), settings, scratch);
+}
+
+config::Config config_of_text(const std::string& effective, const std::string& scratch) {
+  return load_text(effective, {}, scratch);
+}
+
+bool stays_with_the_run(const std::string& key) {
+  std::string_view section = "optimizer.";
+  return key.starts_with(section) && keys_of_the_run().contains(key.substr(section.size()));
+}
 
 std::string swap_setting(const std::string& setting, const std::string& name) {
   std::size_t equals = setting.find('=');
@@ -65,7 +84,7 @@ config::Config swapped_config(const config::Config& in_force, const std::string&
   }
   std::vector<std::string> whole;
   for (const std::string& one : settings) whole.push_back(swap_setting(one, name));
-  return loaded(config::effective(config), whole, scratch);
+  return with_settings(config, whole, scratch);
 }
 
 void add_rest(config::Config& swapped, const config::Config& in_force,

@@ -13,9 +13,19 @@ namespace ganymede::launcher {
 /// Throws Error(usage) for what a swap cannot set.
 std::string swap_setting(const std::string& setting, const std::string& name);
 
+/// optimizer.threads and the like, which no swap changes.
+bool stays_with_the_run(const std::string& key);
+
+/// The configuration with settings ("key=value", in order). `scratch`: a file that is written, read and removed. Throws
+/// Error(usage) as config::load does.
+config::Config with_settings(const config::Config& config, const std::vector<std::string>& settings,
+                             const std::string& scratch);
+
+/// The one that an effective configuration says. `scratch` and errors as of with_settings.
+config::Config config_of_text(const std::string& effective, const std::string& scratch);
+
 /// The configuration in force with optimizer `name` and `settings` ("key=value", in order). With another name the group
-/// of the rest goes, unless `settings` name it. `scratch`: a file that is written, read and removed. Throws Error(usage)
-/// as config::load does.
+/// of the rest goes, unless `settings` name it. Throws Error(usage) as with_settings does.
 config::Config swapped_config(const config::Config& in_force, const std::string& name,
                               const std::vector<std::string>& settings, const std::string& scratch);
 

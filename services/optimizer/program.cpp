@@ -73,7 +73,7 @@ namespace {
 
 /// Serves until the service has to finish or one of the two threads ends with an error.
 void serve_beside(service::Context& context, const Beside& beside) {
-  std::uint64_t epoch = step_protocol::epoch_in_force(*context.control().block);
+  std::uint64_t epoch = context.epoch().value_or(step_protocol::epoch_in_force(*context.control().block));
   std::atomic<bool> ended{false};
   std::exception_ptr fault;
   std::thread other([&] {

@@ -41,12 +41,6 @@ struct Side {
   const GanymedeOptimizer& table_of(int parameter) const { return *state.tables[optimizer_of(parameter)]; }
 };
 
-/// Of the epoch in force: its configuration, and its plugins as they were copied.
-service::JobEpoch epoch_in_force() {
-  service::Job job = service::read_job();
-  return job.epochs.empty() ? job.epoch(0) : job.epochs.front();
-}
-
 Tables tables_of(const std::vector<service::JobPlugin>& plugins) {
   Tables tables;
   for (const service::JobPlugin& one : plugins) tables.push_back(load_plugin(one.file).table);
@@ -111,7 +105,7 @@ std::string describe_swap(const std::string& run, const std::string& configurati
   std::vector<PreparedPlugin> plugins = dry ? find_plugins(config) : copy_plugins(config, ".");
   check_groups(config, plugins);
   std::map<std::string, double> hyper = hyper_of(plugins, config.optimizer);
-  service::JobEpoch before = epoch_in_force();
+  service::JobEpoch before = service::read_job().first_epoch();  // in force, with its plugins as they were copied
   Side from(config::load(before.config, {}), before.optimizers(), tables_of(before.plugins));
   Side to(config, facts_of(plugins), tables_of(plugins));
   ordered_json parts = parts_of(from, to, model_spec::parameters(config.model));

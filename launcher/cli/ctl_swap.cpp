@@ -1,0 +1,135 @@
+#include "launcher/cli/ctl_swap.h"
+
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "common/base/deadline.h"
+#include "common/base/error.h"
+#include "common/base/text.h"
+#include "launcher/cli/ask_launcher.h"
+#include "launcher/cli/swap_plan.h"
+#include "launcher/supervisor/optimizer_swap.h"
+#include "launcher/supervisor/terminal.h"
+
+namespace ganymede::cli {
+namespace {
+
+using flatbuffers::FlatBufferBuilder;
+using launcher::SwapReport;
+using launcher::SwapState;
+
+constexpr auto look_every = std::chrono::milliseconds(100);
+
+flatbuffers::Offset<fbs::SwapPlugin> pack(FlatBufferBuilder& builder, const service::JobPlugin& plugin) {
+  auto name = builder.CreateString(plugin.facts.name), version = builder.CreateString(plugin.version),
+       file = builder.CreateString(plugin.file);
+  auto slots = builder.CreateVectorOfStrings(plugin.facts.slots);
+  return fbs::CreateSwapPlugin(builder, name, version, slots, plugin.facts.matrices, file, plugin.hash);
+}
+
+SwapReport request(std::uint64_t epoch, const SwapPlan& plan, bool dry_run) {
+  msg::Message reply = ask([&](FlatBufferBuilder& builder) {
+    std::vector<flatbuffers::Offset<fbs::SwapPlugin>> plugins;
+    for (const auto& plugin : plan.plugins) plugins.push_back(pack(builder, plugin));
+    auto configuration = builder.CreateString(plan.configuration);
+    return msg::Message::body(fbs::CreateSwapRequest(builder, epoch, configuration, builder.CreateVector(plugins),
+                                                     plan.warm_steps, dry_run));
+  });
+  const auto* receipt = reply.as<fbs::SwapReceipt>();
+  if (!receipt) fail("The launcher's answer is not about a swap: are the programs of one build?");
+  SwapReport report;
+  report.epoch = receipt->epoch();
+  report.state = static_cast<SwapState>(receipt->state());
+  report.before = receipt->before()->str();
+  report.after = receipt->after()->str();
+  report.change = receipt->change();
+  report.from_step = receipt->from_step();
+  report.warm_steps = receipt->warm_steps();
+  report.warmed = receipt->warmed();
+  report.rank = receipt->rank();
+  report.reason = receipt->reason()->str();
+  report.cells = receipt->cells();
+  report.needed_per_cell = receipt->needed_per_cell();
+  report.available = receipt->available();
+  return report;
+}
+
+std::string bytes(std::uint64_t count) { return human_bytes(static_cast<double>(count)); }
+
+nlohmann::ordered_json as_json(const SwapPlan& plan, const SwapReport& report, const char* state) {
+  return {{"before", plan.before},
+          {"after", plan.after},
+          {"state", state},
+          {"epoch", report.epoch},
+          {"change", report.change},
+          {"from_step", report.from_step},
+          {"warm_steps", plan.warm_steps},
+          {"parts", parts_json(plan)},
+          {"memory",
+           {{"cells", report.cells}, {"needed_per_cell", report.needed_per_cell}, {"available", report.available}}}};
+}
+
+std::string memory_line(const SwapReport& report) {
+  auto cells = static_cast<std::uint64_t>(report.cells);
+  return fmt::format("host memory: {} a cell, {} for the {} {} of this node; {} are free", bytes(report.needed_per_cell),
+                     bytes(report.needed_per_cell * cells), cells, cells == 1 ? "cell" : "cells",
+                     bytes(report.available));
+}
+
+void show_dry_run(const SwapWish& wish, const SwapPlan& plan) {
+  SwapReport report = request(0, plan, true);
+  if (wish.json) {
+    auto object = as_json(plan, report, report.reason.empty() ? "possible" : "refused");
+    if (!report.reason.empty()) object["reason"] = report.reason;
+    return fmt::print("{}\n", object.dump());
+  }
+  fmt::print("{} → {}\n", plan.before, plan.after);
+  for (const std::string& line : part_lines(plan)) fmt::print("  {}\n", line);
+  fmt::print("{}\n", plan.warm_steps == 0
+                         ? "it takes over at once"
+                         : fmt::format("it follows {} updates before it takes over", plan.warm_steps));
+  fmt::print("{}\n", memory_line(report));
+  fmt::print("{}\nnothing was changed\n",
+             report.reason.empty()
+                 ? fmt::format("ordered now it would be in force from about step {} on", report.from_step)
+                 : "it would be refused: " + report.reason);
+}
+
+void require_mature(const SwapWish& wish, const SwapPlan& plan) {
+  if (wish.force || plan.warm_steps > 0 || !starts_empty(plan)) return;
+  fail_usage(
+      "With swap.warm_steps = 0 the swap from '{}' to '{}' would begin with an empty state ({}), and its first steps "
+      "could be far too large: leave swap.warm_steps out, or take --force.",
+      plan.before, plan.after, fmt::join(part_lines(plan), "; "));
+}
+
+}  // namespace
+
+void swap_optimizer(const SwapWish& wish) {
+  require_alive(wish.run);
+  SwapPlan plan = plan_swap(wish.name, wish.settings, wish.dry_run);
+  require_mature(wish, plan);
+  if (wish.dry_run) return show_dry_run(wish, plan);
+  SwapReport report = request(0, plan, false), first = report;
+  launcher::Terminal terminal(wish.json ? -1 : STDOUT_FILENO, !wish.json && isatty(STDOUT_FILENO) != 0);
+  Deadline deadline = Deadline::after_seconds(wish.seconds);
+  while (report.state == SwapState::preparing || report.state == SwapState::warming) {
+    if (deadline.passed())
+      fail("The swap ({}) is not in force after {}: it stays ordered; see `ganymede ctl {} status`.",
+           report.describe(), human_seconds(wish.seconds), wish.run);
+    terminal.live(report.describe());
+    std::this_thread::sleep_for(look_every);
+    report = request(first.epoch, {}, false);
+  }
+  terminal.live("");
+  if (report.state == SwapState::refused) fail("The swap {}; '{}' goes on.", report.describe(), report.before);
+  first.from_step = report.from_step;
+  first.change = report.change;
+  if (wish.json) return fmt::print("{}\n", as_json(plan, first, "in_force").dump());
+  report.before = plan.before;
+  fmt::print("{}\n", report.describe());
+}
+
+}  // namespace ganymede::cli

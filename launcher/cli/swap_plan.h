@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/config/config.h"
+#include "common/service/run_directory.h"
+
+namespace ganymede::cli {
+
+/// What a swap of the run in the current folder takes, as its optimizers say it.
+struct SwapPlan {
+  struct Slot {
+    std::string name, from;  // from: the slot that it takes over; empty: it starts empty
+    std::uint64_t age = 0;   // updates that this has seen
+  };
+  struct Part {
+    std::string from, to;  // optimizers
+    int parameters = 0;
+    std::vector<Slot> slots;
+  };
+  std::string before, after;  // optimizers
+  std::string configuration;  // effective, with the new one
+  std::vector<service::JobPlugin> plugins;
+  std::vector<Part> parts;
+  std::uint64_t warm_steps = 0;
+};
+
+/// `settings` as of launcher::swap_setting. `dry_run`: no plugin is copied into the run directory. Throws Error.
+SwapPlan plan_swap(const std::string& name, const std::vector<std::string>& settings, bool dry_run);
+
+/// Whether some slot starts empty.
+bool starts_empty(const SwapPlan& plan);
+
+/// "18 parameters adamw → muon: momentum takes over first_moment, 120 updates old", a line a part.
+std::vector<std::string> part_lines(const SwapPlan& plan);
+/// [{"from", "to", "parameters", "slots": [{"name", "from" or null, "age"}]}].
+nlohmann::ordered_json parts_json(const SwapPlan& plan);
+
+}  // namespace ganymede::cli
