@@ -55,7 +55,7 @@ std::string ask_sibling(std::vector<std::string> arguments, double seconds) {
   command.output_file = output.path();
   os::Ending ending = wait_for(os::spawn(command), seconds);
   std::string text = os::read_file(output.path());
-  if (ending.signal == 0 && ending.exit_code == static_cast<int>(ExitCode::done)) return text;
+  if (ending.exit_code == static_cast<int>(ExitCode::done)) return text;
   std::vector<std::string> lines = launcher::last_lines(text, 1);
   std::string last = lines.empty() ? prefix + ending.describe() : lines.back();
   bool usage = ending.exit_code == static_cast<int>(ExitCode::usage);

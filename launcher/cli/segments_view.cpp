@@ -58,10 +58,13 @@ std::string purpose(const std::string& name) {
       {"exchange", "channels of the ranks of this node for collectives"},
       {"pool", "the worker's pool, which other ranks of this node read"},
       {"batches", "rows of the next steps, and of validation"},
-      {"side", "what an update overwrites before a checkpoint has read it"}};
+      {"side", "what an update overwrites before a checkpoint has read it"},
+      {"matrices", "what of matrices is orthogonalised, and what came of it"}};
   std::string own = name.substr(name.rfind('/') + 1);
-  auto found = purposes.find(own.substr(0, own.find('.')));
-  return found == purposes.end() ? "" : found->second;
+  std::size_t dot = own.find('.');
+  auto found = purposes.find(own.substr(0, dot));
+  if (found == purposes.end() || dot == std::string::npos) return found == purposes.end() ? "" : found->second;
+  return fmt::format("{}; of state epoch {}", found->second, own.substr(dot + 1));
 }
 
 /// A bucket's part of a segment.

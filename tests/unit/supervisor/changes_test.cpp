@@ -29,7 +29,8 @@ class ChangesTest : public ::testing::Test {
     job_.id = 7;
     job_.plugins = {{{"adamw", {"momentum"}, false}, "", 0}};
     cells_.emplace(Cells::create(config_, job_, {0, 2}, 0, keeper_, [](std::uint64_t, std::uint64_t) {}));
-    changes_.emplace(config_, job_, *cells_);
+    epochs_.emplace(config_, job_);
+    changes_.emplace(config_, job_, *cells_, *epochs_);
   }
   ~ChangesTest() override { std::filesystem::current_path(before_); }
 
@@ -61,6 +62,7 @@ class ChangesTest : public ::testing::Test {
   test::ServedSegments served_{std::uint64_t{1} << 40};
   shm::KeeperClient keeper_{served_.path()};
   std::optional<Cells> cells_;
+  std::optional<Epochs> epochs_;
   std::optional<Changes> changes_;
 };
 
@@ -122,11 +124,11 @@ TEST_F(ChangesTest, WhatCannotBeIsRefusedAndChangesNothing) {
 TEST_F(ChangesTest, LauncherThatDiedBeforeItWroteTheFilesIsMadeGoodByTheNext) {
   changes_->order({{"optimizer.lr", 0.25}}, false);
   decide(3, 1, 3);
-  Changes next(config_, job_, *cells_);
+  Changes next(config_, job_, *cells_, *epochs_);
   EXPECT_EQ(next.note().size(), 1u);
   EXPECT_EQ(read_changes().given.at("optimizer.lr"), 0.5);
   EXPECT_EQ(config::load(service::config_file, {}).optimizer.lr, 0.25);
-  EXPECT_TRUE(Changes(config_, job_, *cells_).note().empty());
+  EXPECT_TRUE(Changes(config_, job_, *cells_, *epochs_).note().empty());
 }
 
 TEST_F(ChangesTest, LaterChangesKeepWhatTheRecipeSaid) {
@@ -134,7 +136,8 @@ TEST_F(ChangesTest, LaterChangesKeepWhatTheRecipeSaid) {
   decide(3, 1, 3);
   changes_->note();
   config::Config resumed = config::load(service::config_file, {});
-  Changes next(resumed, job_, *cells_);
+  Epochs epochs(resumed, job_);
+  Changes next(config_, job_, *cells_, epochs);
   next.order({{"optimizer.lr", 0.125}}, false);
   decide(4, 2, 4);
   ASSERT_EQ(next.note().size(), 1u);

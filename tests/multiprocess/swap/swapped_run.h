@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/support/training_run.h"
+
+namespace ganymede::test {
+
+/// `ganymede ctl RUN swap-optimizer ARGUMENTS…`.
+TrainingRun::Answer swap(const TrainingRun& run, std::vector<std::string> arguments);
+
+/// The process of the standby optimizer server of a rank; 0: there is none.
+int standby_of(const TrainingRun& run, int rank, int epoch = 1);
+
+/// The first step that the optimizer of state epoch `epoch` updates, by the metrics; 0: none.
+std::uint64_t first_step_of_epoch(const TrainingRun& run, int epoch);
+
+/// Trains to step `begin`, goes on, and has the swap ordered before the step after it is voted on: so the swap begins
+/// with that step, and all that it does follows from it. Returns while it is being warmed up.
+void begin_swap_at(TrainingRun& run, int begin, const std::vector<std::string>& arguments);
+
+}  // namespace ganymede::test
