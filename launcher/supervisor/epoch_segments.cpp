@@ -1,5 +1,7 @@
 #include "launcher/supervisor/epoch_segments.h"
 
+#include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <set>
 #include <utility>
@@ -8,7 +10,6 @@
 #include "common/base/error.h"
 #include "common/cell/layouts.h"
 #include "common/placement/placement.h"
-#include "common/shm/keeper_client.h"
 #include "launcher/supervisor/segment_memory.h"
 
 namespace ganymede::launcher {
@@ -16,10 +17,14 @@ namespace {
 
 Deadline soon() { return Deadline::after_seconds(10); }
 
-/// "rank.3/state.2" is of epoch 2.
-bool is_of(const std::string& held, std::uint64_t epoch) {
+/// "rank.3/state.2" is of epoch 2; nothing: of none.
+std::optional<std::uint64_t> epoch_of(const std::string& held) {
   std::string name = held.substr(held.rfind('/') + 1);
-  return held.find('/') != std::string::npos && name.ends_with(fmt::format(".{}", epoch));
+  std::size_t dot = name.rfind('.');
+  if (dot == std::string::npos || held.find('/') == std::string::npos) return std::nullopt;
+  std::uint64_t epoch = 0;
+  auto read = std::from_chars(name.data() + dot + 1, name.data() + name.size(), epoch);
+  return read.ec == std::errc() && read.ptr == name.data() + name.size() ? std::optional(epoch) : std::nullopt;
 }
 
 }  // namespace
@@ -51,14 +56,20 @@ bool EpochSegments::ready(int rank) {
   return cell.control.ready->load(std::memory_order_acquire) == 1;
 }
 
-void EpochSegments::drop(std::uint64_t epoch) {
-  shm::KeeperClient keeper;
+void EpochSegments::drop(const shm::KeeperClient& keeper, std::uint64_t epoch) {
   for (const auto& held : keeper.list(soon()))
-    if (is_of(held.name, epoch)) keeper.drop(held.name, soon());
+    if (epoch_of(held.name) == epoch) keeper.drop(held.name, soon());
+}
+
+void EpochSegments::drop_all_but(const shm::KeeperClient& keeper, const std::vector<std::uint64_t>& epochs) {
+  for (const auto& held : keeper.list(soon())) {
+    auto epoch = epoch_of(held.name);
+    if (epoch && std::ranges::find(epochs, *epoch) == epochs.end()) keeper.drop(held.name, soon());
+  }
 }
 
 std::vector<EpochSegments::Cell> EpochSegments::make() const {
-  shm::KeeperClient keeper;
+  const shm::KeeperClient& keeper = plan_.keeper;
   std::set<std::string> there;
   for (const auto& held : keeper.list(soon())) there.insert(held.name);
   std::uint64_t epoch = plan_.epoch.number;
@@ -89,7 +100,7 @@ std::vector<EpochSegments::Cell> EpochSegments::make() const {
       if (cancelled_) fail("The run ends.");
     });
   } catch (const Error&) {
-    drop(epoch);
+    drop(keeper, epoch);
     throw;
   }
   return cells;

@@ -9,6 +9,7 @@
 
 #include "common/config/config.h"
 #include "common/service/service.h"
+#include "common/shm/keeper_client.h"
 #include "common/shm/segment.h"
 #include "launcher/coordinator/world_layout.h"
 #include "launcher/supervisor/epochs.h"
@@ -25,6 +26,7 @@ class EpochSegments {
     service::JobEpoch epoch;
     std::uint64_t job = 0;
     coordinator::RankRange ranks;
+    shm::KeeperClient keeper;
   };
   /// Begins to make them. Those that a launcher before this one made, all of them, are taken as they are.
   explicit EpochSegments(Plan plan);
@@ -42,7 +44,9 @@ class EpochSegments {
   bool give_up();
 
   /// Gives all segments of an epoch of this node back.
-  static void drop(std::uint64_t epoch);
+  static void drop(const shm::KeeperClient& keeper, std::uint64_t epoch);
+  /// The same of all epochs but these: what a launcher has left that died while it gave some back.
+  static void drop_all_but(const shm::KeeperClient& keeper, const std::vector<std::uint64_t>& epochs);
 
  private:
   struct Cell {

@@ -36,7 +36,8 @@ std::string SwapReport::describe() const {
 }
 
 OptimizerSwap::OptimizerSwap(SwapParts parts) : parts_(std::move(parts)) {
-  if (parts_.epochs.next() != 0) resume();
+  if (parts_.epochs.next() != 0) return resume();
+  EpochSegments::drop_all_but(parts_.keeper, {parts_.epochs.first()});
 }
 
 /// The launcher before this one has listed an epoch. Either it was offered, and only the records say what becomes of
@@ -108,7 +109,8 @@ void OptimizerSwap::place() {
   segments_ = std::make_unique<EpochSegments>(EpochSegments::Plan{.config = parts_.epochs.config_of(current_.epoch),
                                                                   .epoch = parts_.epochs.of(current_.epoch),
                                                                   .job = parts_.job.id,
-                                                                  .ranks = parts_.cells.ranks()});
+                                                                  .ranks = parts_.cells.ranks(),
+                                                                  .keeper = parts_.keeper});
   stage_ = Stage::placing;
 }
 
@@ -120,6 +122,9 @@ SwapReport OptimizerSwap::report(std::uint64_t epoch) {
     report.epoch = epoch;
     report.state = SwapState::in_force;
     report.after = parts_.epochs.config_of(epoch).optimizer.name;
+    step_protocol::InForce newest = parts_.cells.change_in_force();
+    auto before = newest.number > 0 ? parts_.cells.change(newest.number - 1) : std::nullopt;
+    if (before && before->state_epoch != epoch) report.from_step = newest.since_step;
     return report;
   }
   fail("There was no swap to state epoch {} since this launcher began.", epoch);

@@ -51,6 +51,7 @@ struct SwapParts {
   Terminal& terminal;
   HostBudget budget;        // of the run
   std::uint64_t steps = 0;  // of the run
+  shm::KeeperClient keeper = shm::KeeperClient();
 };
 
 /// Takes a running job to another optimizer, one swap at a time (design: services/optimizer/README.md,

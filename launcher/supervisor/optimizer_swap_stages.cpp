@@ -103,7 +103,7 @@ void OptimizerSwap::settle() {
   std::uint64_t before = parts_.epochs.first();
   service::JobEpoch old = parts_.epochs.of(before);
   parts_.epochs.settle(current_.epoch);
-  EpochSegments::drop(before);
+  EpochSegments::drop(parts_.keeper, before);
   grown_ -= static_cast<double>(epoch_bytes(parts_.epochs.config_of(before), old, parts_.cells.ranks()));
   segments_.reset();
   step_protocol::InForce newest = parts_.cells.change_in_force();
@@ -129,7 +129,7 @@ void OptimizerSwap::finish_refusal() {
   if (parts_.crew.any_beside()) return;
   if (segments_ && !segments_->give_up()) return;
   segments_.reset();
-  EpochSegments::drop(current_.epoch);
+  EpochSegments::drop(parts_.keeper, current_.epoch);
   parts_.epochs.drop(current_.epoch);
   done_[current_.epoch] = current_;
   stage_ = Stage::idle;

@@ -1,0 +1,94 @@
+#include "launcher/supervisor/swap_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "common/base/error.h"
+#include "launcher/supervisor/kept_changes.h"
+#include "tests/support/temporary_folder.h"
+
+namespace ganymede::launcher {
+namespace {
+
+class SwapConfig : public ::testing::Test {
+ protected:
+  SwapConfig() {
+    std::filesystem::current_path(folder_.path());
+    std::filesystem::create_directory("logs");
+  }
+  ~SwapConfig() override { std::filesystem::current_path(before_); }
+
+  std::filesystem::path before_ = std::filesystem::current_path();
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(SwapConfig, KeysAreThoseOfTheOptimizerOfItsPluginAndOfTheSwap) {
+  EXPECT_EQ(swap_setting("lr=2e-2", "muon"), "optimizer.lr=2e-2");
+  EXPECT_EQ(swap_setting("optimizer.lr=2e-2", "muon"), "optimizer.lr=2e-2");
+  EXPECT_EQ(swap_setting("momentum=0.9", "muon"), "optimizer.muon.momentum=0.9");
+  EXPECT_EQ(swap_setting("adamw.beta1=0.8", "muon"), "optimizer.adamw.beta1=0.8");
+  EXPECT_EQ(swap_setting("group.rest.lr=1e-3", "muon"), "optimizer.group.rest.lr=1e-3");
+  EXPECT_EQ(swap_setting("warm_steps=5", "muon"), "swap.warm_steps=5");
+  for (const char* wrong : {"lr", "=1", "threads=3", "optimizer.name=lion", "optimizer.policy=stop"})
+    EXPECT_THROW(swap_setting(wrong, "muon"), Error) << wrong;
+}
+
+TEST_F(SwapConfig, OfAnotherOptimizerKeepsAllButTheGroupOfTheRest) {
+  config::Config in_force;
+  in_force.optimizer.hyper = {{"adamw.beta2", 0.95}};
+  in_force.optimizer.groups["rest"].optimizer = "lion";
+  in_force.swap.warm_steps = 7;
+  config::Config swapped = swapped_config(in_force, "muon", {"lr=0.02", "momentum=0.9"}, "scratch.toml");
+  EXPECT_EQ(swapped.optimizer.name, "muon");
+  EXPECT_EQ(swapped.optimizer.lr, 0.02);
+  EXPECT_EQ(swapped.optimizer.hyper.at("muon.momentum"), 0.9);
+  EXPECT_EQ(swapped.optimizer.hyper.at("adamw.beta2"), 0.95);
+  EXPECT_TRUE(swapped.optimizer.groups.empty());
+  EXPECT_EQ(swapped.swap.warm_steps, -1);
+  EXPECT_EQ(other_difference(in_force, swapped), "");
+  EXPECT_FALSE(std::filesystem::exists("scratch.toml"));
+  add_rest(swapped, in_force, {{"muon", {"momentum"}, true}});
+  EXPECT_EQ(swapped.optimizer.groups.at("rest").lr, in_force.optimizer.lr);
+
+  config::Config again = swapped_config(in_force, "adamw", {}, "scratch.toml");
+  EXPECT_TRUE(again.optimizer.groups.contains("rest"));
+  again.data.seq_len += 1;
+  EXPECT_EQ(other_difference(in_force, again), "data.seq_len");
+}
+
+TEST_F(SwapConfig, ARunThatGoesOnHasTheOptimizerOfItsCheckpointUnlessTheRecipeSaysSomethingNew) {
+  config::Config recipe, checkpoint;
+  recipe.optimizer.threads = 3;
+  checkpoint.optimizer.name = "lion";
+  checkpoint.optimizer.lr = 0.25;
+  checkpoint.optimizer.weight_decay = 0.5;
+  KeptChanges changes;
+  note_swap(changes, 1, recipe);
+  KeptChanges kept = changes;
+  config::Config same = recipe;
+  EXPECT_THAT(keep_swap(kept, &checkpoint, same), testing::HasSubstr("adamw → lion"));
+  EXPECT_EQ(same.optimizer.name, "lion");
+  EXPECT_EQ(same.optimizer.lr, 0.25);
+  EXPECT_EQ(same.optimizer.threads, 3);
+  EXPECT_FALSE(kept.recipe.empty());
+
+  kept = changes;
+  config::Config other_rate = recipe;
+  other_rate.optimizer.lr = 0.125;
+  keep_swap(kept, &checkpoint, other_rate);
+  EXPECT_EQ(other_rate.optimizer.name, "lion");
+  EXPECT_EQ(other_rate.optimizer.lr, 0.125);
+  EXPECT_EQ(other_rate.optimizer.weight_decay, 0.5);
+
+  kept = changes;
+  config::Config other_name = recipe;
+  other_name.optimizer.name = "sgd";
+  EXPECT_EQ(keep_swap(kept, &checkpoint, other_name), "");
+  EXPECT_EQ(other_name.optimizer.name, "sgd");
+  EXPECT_TRUE(kept.recipe.empty());
+}
+
+}  // namespace
+}  // namespace ganymede::launcher
