@@ -10,6 +10,7 @@
 #include "common/base/text.h"
 #include "launcher/cli/ask_launcher.h"
 #include "launcher/cli/swap_plan.h"
+#include "launcher/coordinator/node_messages.h"
 #include "launcher/supervisor/optimizer_swap.h"
 #include "launcher/supervisor/terminal.h"
 
@@ -22,20 +23,11 @@ using launcher::SwapState;
 
 constexpr auto look_every = std::chrono::milliseconds(100);
 
-flatbuffers::Offset<fbs::SwapPlugin> pack(FlatBufferBuilder& builder, const service::JobPlugin& plugin) {
-  auto name = builder.CreateString(plugin.facts.name), version = builder.CreateString(plugin.version),
-       file = builder.CreateString(plugin.file);
-  auto slots = builder.CreateVectorOfStrings(plugin.facts.slots);
-  return fbs::CreateSwapPlugin(builder, name, version, slots, plugin.facts.matrices, file, plugin.hash);
-}
-
 SwapReport request(std::uint64_t epoch, const SwapPlan& plan, bool dry_run) {
   msg::Message reply = ask([&](FlatBufferBuilder& builder) {
-    std::vector<flatbuffers::Offset<fbs::SwapPlugin>> plugins;
-    for (const auto& plugin : plan.plugins) plugins.push_back(pack(builder, plugin));
     auto configuration = builder.CreateString(plan.configuration);
-    return msg::Message::body(fbs::CreateSwapRequest(builder, epoch, configuration, builder.CreateVector(plugins),
-                                                     plan.warm_steps, dry_run));
+    return msg::Message::body(fbs::CreateSwapRequest(
+        builder, epoch, configuration, coordinator::pack(builder, plan.plugins), plan.warm_steps, dry_run));
   });
   const auto* receipt = reply.as<fbs::SwapReceipt>();
   if (!receipt) fail("The launcher's answer is not about a swap: are the programs of one build?");

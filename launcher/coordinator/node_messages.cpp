@@ -13,6 +13,7 @@ using flatbuffers::FlatBufferBuilder;
 
 static_assert(static_cast<int>(fbs::StopWish::now) == static_cast<int>(StopWish::now));
 static_assert(static_cast<int>(fbs::NodePhase::killing) == static_cast<int>(Phase::killing));
+static_assert(static_cast<int>(fbs::EpochState::failed) == static_cast<int>(EpochStage::failed));
 static_assert(static_cast<int>(fbs::ServiceKind::checkpoint) == static_cast<int>(service::Kind::checkpoint));
 
 flatbuffers::Offset<fbs::CellReport> pack(FlatBufferBuilder& builder, const CellState& cell) {
@@ -81,6 +82,28 @@ flatbuffers::Offset<fbs::ServiceStatus> pack(FlatBufferBuilder& builder, const S
                                   service.restarts, detail, operation, service.age_seconds);
 }
 
+flatbuffers::Offset<PackedPlugins> pack(FlatBufferBuilder& builder, const std::vector<service::JobPlugin>& plugins) {
+  std::vector<flatbuffers::Offset<fbs::SwapPlugin>> packed;
+  for (const service::JobPlugin& plugin : plugins) {
+    auto name = builder.CreateString(plugin.facts.name), version = builder.CreateString(plugin.version),
+         file = builder.CreateString(plugin.file);
+    auto slots = builder.CreateVectorOfStrings(plugin.facts.slots);
+    packed.push_back(
+        fbs::CreateSwapPlugin(builder, name, version, slots, plugin.facts.matrices, file, plugin.hash));
+  }
+  return builder.CreateVector(packed);
+}
+
+std::vector<service::JobPlugin> unpack(const PackedPlugins& plugins) {
+  std::vector<service::JobPlugin> unpacked;
+  for (const fbs::SwapPlugin* plugin : plugins) {
+    placement::OptimizerFacts facts{plugin->name()->str(), {}, plugin->matrices()};
+    for (const flatbuffers::String* slot : *plugin->slots()) facts.slots.push_back(slot->str());
+    unpacked.push_back({std::move(facts), plugin->file()->str(), plugin->hash(), plugin->version()->str()});
+  }
+  return unpacked;
+}
+
 msg::Message::BodyOffset pack(FlatBufferBuilder& builder, const NodeState& state) {
   std::vector<flatbuffers::Offset<fbs::CellReport>> cells;
   for (const CellState& cell : state.cells) cells.push_back(pack(builder, cell));
@@ -90,10 +113,14 @@ msg::Message::BodyOffset pack(FlatBufferBuilder& builder, const NodeState& state
   for (const PartState& part : state.parts)
     parts.push_back(fbs::CreatePartDurable(builder, part.step, part.rank, part.bytes, builder.CreateString(part.hash)));
   auto part_list = builder.CreateVector(parts);
+  flatbuffers::Offset<fbs::EpochReport> epoch = 0;
+  if (state.epoch)
+    epoch = fbs::CreateEpochReport(builder, state.epoch->epoch, static_cast<fbs::EpochState>(state.epoch->stage),
+                                   state.epoch->rank, builder.CreateString(state.epoch->reason));
   return msg::Message::body(fbs::CreateNodeReport(builder, state.node, state.seat, state.session, state.pid,
                                                   state.keeper_pid, state.generation, state.restarts, cell_list,
                                                   static_cast<fbs::StopWish>(state.stop), state.ended, state.exit_code,
-                                                  failure, state.checkpoint_idle, part_list));
+                                                  failure, state.checkpoint_idle, part_list, epoch));
 }
 
 NodeState unpack(const fbs::NodeReport& report) {
@@ -114,6 +141,8 @@ NodeState unpack(const fbs::NodeReport& report) {
   for (const fbs::CellReport* cell : *report.cells()) state.cells.push_back(unpack(*cell));
   for (const fbs::PartDurable* part : *report.parts())
     state.parts.push_back({part->rank(), part->step(), part->bytes(), part->hash()->str()});
+  if (const auto* epoch = report.epoch())
+    state.epoch = {epoch->epoch(), static_cast<EpochStage>(epoch->state()), epoch->rank(), epoch->reason()->str()};
   return state;
 }
 
@@ -126,8 +155,13 @@ msg::Message::BodyOffset pack(FlatBufferBuilder& builder, const NodeWishes& wish
   auto text = builder.CreateString(wishes.text);
   flatbuffers::Offset<fbs::ChangedSetting> change = 0;
   if (wishes.change) change = pack(builder, *wishes.change);
+  flatbuffers::Offset<fbs::EpochOrder> epoch = 0;
+  if (wishes.epoch) {
+    auto configuration = builder.CreateString(wishes.epoch->configuration);
+    epoch = fbs::CreateEpochOrder(builder, wishes.epoch->epoch, configuration, pack(builder, wishes.epoch->plugins));
+  }
   return msg::Message::body(fbs::CreateNodeOrders(builder, wishes.generation, static_cast<fbs::NodePhase>(wishes.phase),
-                                                  wishes.exit_code, text, restart_list, wishes.leaving, change));
+                                                  wishes.exit_code, text, restart_list, wishes.leaving, change, epoch));
 }
 
 NodeWishes unpack(const fbs::NodeOrders& orders) {
@@ -138,6 +172,8 @@ NodeWishes unpack(const fbs::NodeOrders& orders) {
                     .text = orders.text()->str(),
                     .restarts = {}};
   if (const auto* change = orders.change()) wishes.change = unpack(*change);
+  if (const auto* epoch = orders.epoch())
+    wishes.epoch = {epoch->epoch(), epoch->configuration()->str(), unpack(*epoch->plugins())};
   for (const fbs::RestartOrder* order : *orders.restarts())
     wishes.restarts.push_back({static_cast<service::Kind>(order->service()), order->rank(), order->number()});
   return wishes;

@@ -12,6 +12,11 @@ NodeState unpack(const fbs::NodeReport& report);
 msg::Message::BodyOffset pack(flatbuffers::FlatBufferBuilder& builder, const NodeWishes& wishes);
 NodeWishes unpack(const fbs::NodeOrders& orders);
 
+using PackedPlugins = flatbuffers::Vector<flatbuffers::Offset<fbs::SwapPlugin>>;
+flatbuffers::Offset<PackedPlugins> pack(flatbuffers::FlatBufferBuilder& builder,
+                                        const std::vector<service::JobPlugin>& plugins);
+std::vector<service::JobPlugin> unpack(const PackedPlugins& plugins);
+
 flatbuffers::Offset<fbs::ServiceStatus> pack(flatbuffers::FlatBufferBuilder& builder, const ServiceState& service);
 
 }  // namespace ganymede::coordinator

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/service/run_directory.h"
 #include "common/service/service.h"
 
 /// What a launcher knows of its node and tells the coordinator: state, not news, so that a report may be lost or come
@@ -41,6 +42,15 @@ struct PartState {
 
 enum class StopWish { none, after_step, now };
 
+/// What a node does for the optimizer that a swap leads to, see EpochCrew.
+enum class EpochStage { placing, starting, ready, past, failed };
+struct EpochProgress {
+  std::uint64_t epoch = 0;
+  EpochStage stage = EpochStage::placing;
+  int rank = -1;       // of a refusal; -1: none of the node's cells
+  std::string reason;  // of it; empty: there is none
+};
+
 struct NodeState {
   int node = 0;
   std::uint64_t seat = 0;        // one keeper's life
@@ -55,6 +65,7 @@ struct NodeState {
   std::string failure;             // why the run cannot go on here; empty: nothing
   double checkpoint_idle = 0;      // seconds since a checkpoint service here made progress
   std::vector<PartState> parts;    // of the newest checkpoints
+  std::optional<EpochProgress> epoch = {};
 };
 
 /// How far the run is on its way to the end.
@@ -66,6 +77,13 @@ struct RestartOrder {
   std::uint64_t number = 0;  // grows with each order
 };
 
+/// The optimizer that a swap leads to.
+struct EpochOrder {
+  std::uint64_t epoch = 0;
+  std::string configuration;
+  std::vector<service::JobPlugin> plugins;
+};
+
 /// What the coordinator wants of a node.
 struct NodeWishes {
   std::uint64_t generation = 0;
@@ -75,6 +93,7 @@ struct NodeWishes {
   std::string text;
   std::vector<RestartOrder> restarts;                 // the newest of each service
   std::optional<step_protocol::Setting> change = {};  // the newest that was prepared; nothing: the run's beginning
+  std::optional<EpochOrder> epoch = {};               // of the swap that is under way
 };
 
 }  // namespace ganymede::coordinator

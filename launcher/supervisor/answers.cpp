@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "launcher/coordinator/node_messages.h"
 #include "launcher/supervisor/status_report.h"
 
 namespace ganymede::launcher {
@@ -13,13 +14,7 @@ using msg::Message;
 static_assert(static_cast<int>(fbs::SwapState::refused) == static_cast<int>(SwapState::refused));
 
 SwapOrder order_of(const fbs::SwapRequest& body) {
-  SwapOrder order{body.configuration()->str(), {}, body.warm_steps(), body.dry_run()};
-  for (const fbs::SwapPlugin* plugin : *body.plugins()) {
-    placement::OptimizerFacts facts{plugin->name()->str(), {}, plugin->matrices()};
-    for (const flatbuffers::String* slot : *plugin->slots()) facts.slots.push_back(slot->str());
-    order.plugins.push_back({std::move(facts), plugin->file()->str(), plugin->hash(), plugin->version()->str()});
-  }
-  return order;
+  return {body.configuration()->str(), coordinator::unpack(*body.plugins()), body.warm_steps(), body.dry_run()};
 }
 
 /// One request with everything that its answer needs.

@@ -69,6 +69,7 @@ void EpochSegments::drop_all_but(const shm::KeeperClient& keeper, const std::vec
 }
 
 std::vector<EpochSegments::Cell> EpochSegments::make() const {
+  if (plan_.prepare) plan_.prepare();
   const shm::KeeperClient& keeper = plan_.keeper;
   std::set<std::string> there;
   for (const auto& held : keeper.list(soon())) there.insert(held.name);

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@ class EpochSegments {
     std::uint64_t job = 0;
     coordinator::RankRange ranks;
     shm::KeeperClient keeper;
+    std::function<void()> prepare = {};  // done first, in the thread
   };
   /// Begins to make them. Those that a launcher before this one made, all of them, are taken as they are.
   explicit EpochSegments(Plan plan);

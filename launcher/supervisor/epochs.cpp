@@ -47,6 +47,12 @@ const config::Config* Epochs::find_config(std::uint64_t epoch) {
 std::uint64_t Epochs::add(const std::string& configuration, const std::vector<service::JobPlugin>& plugins) {
   std::uint64_t number = 1;
   for (std::uint64_t used : numbers_used()) number = std::max(number, used + 1);
+  add(number, configuration, plugins);
+  return number;
+}
+
+void Epochs::add(std::uint64_t number, const std::string& configuration,
+                 const std::vector<service::JobPlugin>& plugins) {
   os::write_file_atomically(file_of(number), configuration);
   config::Config config = config::load(file_of(number), {});
   service::Job job = job_;
@@ -58,7 +64,6 @@ std::uint64_t Epochs::add(const std::string& configuration, const std::vector<se
   service::write_job(job);
   job_ = std::move(job);
   configs_[number] = std::move(config);
-  return number;
 }
 
 void Epochs::drop(std::uint64_t epoch) {

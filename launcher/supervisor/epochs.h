@@ -30,6 +30,8 @@ class Epochs {
   /// Lists a new one and returns its number. `configuration` is the effective one. Throws Error when a file cannot be
   /// written.
   std::uint64_t add(const std::string& configuration, const std::vector<service::JobPlugin>& plugins);
+  /// The same of one whose number another node has given.
+  void add(std::uint64_t number, const std::string& configuration, const std::vector<service::JobPlugin>& plugins);
   /// Takes it from the list.
   void drop(std::uint64_t epoch);
   /// It is the only one from now on.

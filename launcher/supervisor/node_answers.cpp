@@ -107,7 +107,7 @@ Message answer(NodeSupervisor& supervisor, const Message& request) {
     return orders(supervisor, id, request);
   }
   if (const auto* body = request.as<fbs::FatalReport>()) {
-    supervisor.fatal(service_id(body->service(), body->rank()), body->exit_code(), body->text()->str());
+    supervisor.fatal(service_id(body->service(), body->rank()), body->pid(), body->exit_code(), body->text()->str());
     return msg::ack(request);
   }
   if (const auto* body = request.as<fbs::PartDurable>()) {

@@ -41,7 +41,8 @@ Outcome NodeLaunch::supervise(Cells& cells, const CoordinatorWay& way, std::uint
                              .node = options.node,
                              .seat = seat,
                              .endpoint = way.endpoint,
-                             .key = way.key});
+                             .key = way.key,
+                             .budget = ready.budget});
   msg::ServerOptions passing_on{.secret_key = "",
                                 .relay = msg::RelayOptions{.endpoint = way.endpoint,
                                                            .server_key = way.key,

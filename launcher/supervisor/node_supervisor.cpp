@@ -42,8 +42,11 @@ coordinator::StopWish wish_of(keeper::StopOrder order) {
 NodeSupervisor::NodeSupervisor(NodeParts parts)
     : parts_(std::move(parts)),
       crew_(parts_.io, parts_.config, parts_.cells.ranks(), os::inspect_machine(), parts_.programs, parts_.run,
-            parts_.terminal, [this](ServiceProcess& process, const os::Ending& ending) { ended(process, ending); }),
+            parts_.terminal, [this](ServiceProcess& process, const os::Ending& ending) { ended(process, ending); },
+            [this](int rank) { return parts_.cells.epoch_in_force(rank); }),
       end_(crew_),
+      epochs_(parts_.config, parts_.job),
+      epoch_({{parts_.job.id, parts_.cells, crew_, epochs_}, parts_.programs, parts_.run, parts_.budget}),
       viewer_(parts_.config, parts_.cells, crew_),
       timer_(parts_.io),
       stop_(wish_of(keeper::read_stop_order())),
@@ -76,8 +79,9 @@ void NodeSupervisor::registered(const ServiceId& id, int pid) {
   if (id.kind == service::Kind::worker) tell();
 }
 
-void NodeSupervisor::fatal(const ServiceId& id, int exit_code, const std::string& text) {
+void NodeSupervisor::fatal(const ServiceId& id, int pid, int exit_code, const std::string& text) {
   crew_.at(id.kind, id.rank);  // throws for one that does not exist
+  if (epoch_.crew().fault(pid, text)) return;
   std::string line = fmt::format("{}: {}", id.text(), text);
   log::error("{}", line);
   if (phase_ == Phase::working) break_down({exit_code_of(exit_code), line});
@@ -110,6 +114,7 @@ void NodeSupervisor::ended(ServiceProcess& process, const os::Ending& ending) {
     process.finished = true;
     return consider_over();
   }
+  if (epoch_.crew().ended(process, ending)) return tell();
   bool worker = process.id().kind == service::Kind::worker;
   bool left = ending.signal == 0 && ending.exit_code == 0 && parts_.cells.ends_after_decided();
   if (worker && (left || left_since_ > 0)) {
@@ -128,6 +133,11 @@ void NodeSupervisor::obey(const coordinator::NodeWishes& wishes) {
     log::info("generation {} begins", wishes.generation);
   }
   if (wishes.change) parts_.cells.prepare_change(*wishes.change);
+  try {
+    if (phase_ == Phase::working) epoch_.obey(wishes);
+  } catch (const Error& error) {
+    break_down({error.code(), error.what()});
+  }
   if (wishes.leaving && left_since_ == 0) left_since_ = heard_;
   switch (wishes.phase) {
     case coordinator::Phase::working:
@@ -189,6 +199,7 @@ void NodeSupervisor::tick() {
   double now = now_seconds();
   if (phase_ == Phase::working) {
     crew_.watch(now);
+    epoch_.crew().watch(now);
     watch_coordinator(now);
   } else if (auto text = end_.press_on(now)) {
     outcome_ = {ExitCode::failed, *text};
@@ -228,6 +239,7 @@ coordinator::NodeState NodeSupervisor::state() {
                                .failure = failure_.text,
                                .parts = {}};
   state.parts = parts_durable_;
+  state.epoch = epoch_.crew().progress();
   double grown = 0;
   for (const auto& process : crew_.all())
     if (process->id().kind == service::Kind::checkpoint) grown = std::max(grown, process->signs.grown);

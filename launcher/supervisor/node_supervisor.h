@@ -10,6 +10,7 @@
 #include "launcher/coordinator/node_link.h"
 #include "launcher/supervisor/cell_view.h"
 #include "launcher/supervisor/crew_end.h"
+#include "launcher/supervisor/node_epoch.h"
 #include "launcher/supervisor/signals.h"
 
 namespace ganymede::launcher {
@@ -26,6 +27,7 @@ struct NodeParts {
   int node = 0;
   std::uint64_t seat = 0;
   std::string endpoint, key;  // of the coordinator
+  HostBudget budget = {};
 };
 
 /// Runs the services of one node for the coordinator: starts and watches them as the supervisor of node 0 does its own,
@@ -40,7 +42,8 @@ class NodeSupervisor {
   // What services report.
   void registered(const ServiceId& id, int pid);
   void heartbeat(const ServiceId& id, const fbs::Heartbeat& beat) { crew_.heartbeat(id, beat); }
-  void fatal(const ServiceId& id, int exit_code, const std::string& text);
+  /// `pid` tells a standby of a swap.
+  void fatal(const ServiceId& id, int pid, int exit_code, const std::string& text);
   void part(const fbs::PartDurable& part);
   /// Whether this service is to end now that its work is done.
   bool wants_end_of(const ServiceId& id);
@@ -66,6 +69,8 @@ class NodeSupervisor {
   NodeParts parts_;
   Crew crew_;
   CrewEnd end_;
+  Epochs epochs_;
+  NodeEpoch epoch_;
   CellViewer viewer_;
   boost::asio::steady_timer timer_;
   std::map<int, std::uint64_t> lost_;                                 // workers, by rank

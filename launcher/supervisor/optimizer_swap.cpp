@@ -5,6 +5,7 @@
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "common/os/files.h"
 #include "launcher/supervisor/memory_estimate.h"
 #include "launcher/supervisor/segment_memory.h"
 #include "launcher/supervisor/swap_config.h"
@@ -35,27 +36,26 @@ std::string SwapReport::describe() const {
   return text;
 }
 
-OptimizerSwap::OptimizerSwap(SwapParts parts) : parts_(std::move(parts)) {
-  if (parts_.epochs.next() != 0) return resume();
-  EpochSegments::drop_all_but(parts_.keeper, {parts_.epochs.first()});
+OptimizerSwap::OptimizerSwap(SwapParts parts)
+    : parts_(std::move(parts)),
+      crew_({parts_.job.id, parts_.cells, parts_.crew, parts_.epochs, parts_.keeper}) {
+  if (parts_.epochs.next() != 0) resume();
 }
 
 /// The launcher before this one has listed an epoch. Either it was offered, and only the records say what becomes of
 /// it; or it was not, or it was refused: then it goes.
 void OptimizerSwap::resume() {
-  current_ = {};
   current_.epoch = parts_.epochs.next();
   current_.before = parts_.epochs.config_of(parts_.epochs.first()).optimizer.name;
   current_.after = parts_.epochs.config_of(current_.epoch).optimizer.name;
   step_protocol::Setting prepared = parts_.cells.prepared_change();
-  if (prepared.state_epoch == current_.epoch) {
-    current_.state = SwapState::warming;
-    current_.change = prepared.number;
-    current_.warm_steps = prepared.warm_steps;
-    offered_before_ = true;
-    return place();
-  }
-  refuse(-1, "the launcher was started anew before the change was offered, or after it was refused; order it again");
+  if (prepared.state_epoch != current_.epoch)
+    return refuse(-1, "the launcher was started anew before it was offered, or after it was refused; order it again");
+  current_.state = SwapState::warming;
+  current_.change = prepared.number;
+  current_.warm_steps = prepared.warm_steps;
+  stage_ = Stage::warming;
+  crew_.go_on(current_.epoch, current_.change);
 }
 
 void OptimizerSwap::require_none() {
@@ -69,9 +69,19 @@ SwapReport OptimizerSwap::order(const SwapOrder& order) {
   config::Config config = config_of_text(order.configuration, fmt::format("{}/swap.toml", service::log_folder));
   if (std::string key = other_difference(before, config); !key.empty())
     fail_usage("Key '{}' is not what the run has: a swap changes the keys of [optimizer] alone.", key);
-  SwapReport report;
+  SwapReport report = judge(config, order);
   report.before = before.optimizer.name;
   report.after = config.optimizer.name;
+  if (order.dry_run) return report;
+  if (!report.reason.empty()) fail("The swap to '{}' is refused: {}", report.after, report.reason);
+  current_ = report;
+  begin(order);
+  return current_;
+}
+
+/// When it would be in force, and whether the memory is there.
+SwapReport OptimizerSwap::judge(const config::Config& config, const SwapOrder& order) {
+  SwapReport report;
   report.warm_steps = order.warm_steps;
   report.from_step = parts_.cells.decided_step() + steps_to_offer + order.warm_steps;
   if (report.from_step > parts_.steps)
@@ -87,47 +97,37 @@ SwapReport OptimizerSwap::order(const SwapOrder& order) {
   report.needed_per_cell = budget.needed_per_cell();
   report.available = budget.available;
   report.reason = why_no_swap_fits(budget, [] { return os::largest_memory_holders(holders_told); });
-  if (order.dry_run) return report;
-  if (!report.reason.empty()) fail("The swap to '{}' is refused: {}", report.after, report.reason);
-  current_ = report;
-  begin(config, order);
-  return current_;
+  return report;
 }
 
-void OptimizerSwap::begin(const config::Config& config, const SwapOrder& order) {
+void OptimizerSwap::begin(const SwapOrder& order) {
   current_.state = SwapState::preparing;
   current_.epoch = parts_.epochs.add(order.configuration, order.plugins);
-  offered_before_ = false;
-  deaths_.clear();
-  words_.clear();
-  log::info("a swap to '{}' was ordered: state epoch {}, {} updates to follow, {} a cell", config.optimizer.name,
+  log::info("a swap to '{}' was ordered: state epoch {}, {} updates to follow, {} a cell", current_.after,
             current_.epoch, current_.warm_steps, human_bytes(static_cast<double>(current_.needed_per_cell)));
-  place();
+  stage_ = Stage::preparing;
+  crew_.begin(current_.epoch);
 }
 
-void OptimizerSwap::place() {
-  segments_ = std::make_unique<EpochSegments>(EpochSegments::Plan{.config = parts_.epochs.config_of(current_.epoch),
-                                                                  .epoch = parts_.epochs.of(current_.epoch),
-                                                                  .job = parts_.job.id,
-                                                                  .ranks = parts_.cells.ranks(),
-                                                                  .keeper = parts_.keeper});
-  stage_ = Stage::placing;
+std::optional<coordinator::EpochOrder> OptimizerSwap::wish() const {
+  if (stage_ != Stage::preparing && stage_ != Stage::warming) return std::nullopt;
+  service::JobEpoch epoch = parts_.epochs.of(current_.epoch);
+  return coordinator::EpochOrder{epoch.number, os::read_file(epoch.config), epoch.plugins};
 }
 
 SwapReport OptimizerSwap::report(std::uint64_t epoch) {
   if (stage_ != Stage::idle && epoch == current_.epoch) return *under_way();
   if (auto known = done_.find(epoch); known != done_.end()) return known->second;
-  if (epoch != 0 && epoch == parts_.epochs.first()) {
-    SwapReport report;
-    report.epoch = epoch;
-    report.state = SwapState::in_force;
-    report.after = parts_.epochs.config_of(epoch).optimizer.name;
-    step_protocol::InForce newest = parts_.cells.change_in_force();
-    auto before = newest.number > 0 ? parts_.cells.change(newest.number - 1) : std::nullopt;
-    if (before && before->state_epoch != epoch) report.from_step = newest.since_step;
-    return report;
-  }
-  fail("There was no swap to state epoch {} since this launcher began.", epoch);
+  if (epoch == 0 || epoch != parts_.epochs.first())
+    fail("There was no swap to state epoch {} since this launcher began.", epoch);
+  SwapReport report;
+  report.epoch = epoch;
+  report.state = SwapState::in_force;
+  report.after = parts_.epochs.config_of(epoch).optimizer.name;
+  step_protocol::InForce newest = parts_.cells.change_in_force();
+  auto before = newest.number > 0 ? parts_.cells.change(newest.number - 1) : std::nullopt;
+  if (before && before->state_epoch != epoch) report.from_step = newest.since_step;
+  return report;
 }
 
 std::optional<SwapReport> OptimizerSwap::under_way() {
@@ -139,16 +139,88 @@ std::optional<SwapReport> OptimizerSwap::under_way() {
   return report;
 }
 
-bool OptimizerSwap::all_cells(bool (OptimizerSwap::*holds)(int rank)) {
-  const auto& ranks = parts_.cells.ranks();
-  for (int rank = ranks.first; rank < ranks.first + ranks.count; ++rank)
-    if (!(this->*holds)(rank)) return false;
-  return true;
+void OptimizerSwap::watch(double now) {
+  crew_.watch(now);
+  switch (stage_) {
+    case Stage::idle:
+      return;
+    case Stage::preparing:
+      return prepare();
+    case Stage::warming:
+      return follow_records();
+    case Stage::dropping:
+      return finish_refusal();
+  }
 }
 
-void OptimizerSwap::say(const std::string& line) {
-  log::info("{}", line);
+bool OptimizerSwap::all_nodes(coordinator::EpochStage stage) const {
+  auto has = [&](const std::optional<coordinator::EpochProgress>& one) {
+    return one && one->epoch == current_.epoch && one->stage == stage;
+  };
+  if (!has(crew_.progress())) return false;
+  return !parts_.others || std::ranges::all_of(parts_.others(), has);
+}
+
+std::optional<EpochCrew::Refusal> OptimizerSwap::refusal_elsewhere() const {
+  if (!parts_.others) return std::nullopt;
+  for (const auto& one : parts_.others())
+    if (one && one->epoch == current_.epoch && !one->reason.empty()) return EpochCrew::Refusal{one->rank, one->reason};
+  return std::nullopt;
+}
+
+/// Until every standby of the world can follow: then it is offered.
+void OptimizerSwap::prepare() {
+  auto own = crew_.progress();
+  if (own && own->stage == coordinator::EpochStage::failed) return refuse(own->rank, own->reason);
+  if (auto other = refusal_elsewhere()) return refuse(other->rank, other->reason);
+  if (!all_nodes(coordinator::EpochStage::ready)) return;
+  try {
+    current_.change = parts_.changes.prepare_swap(current_.epoch, current_.warm_steps);
+  } catch (const Error& error) {
+    return refuse(-1, error.what());
+  }
+  current_.state = SwapState::warming;
+  stage_ = Stage::warming;
+  crew_.offered(current_.change);
+}
+
+void OptimizerSwap::follow_records() {
+  if (all_nodes(coordinator::EpochStage::past)) return finish();
+  const auto* record = parts_.cells.record_of(parts_.cells.decided_step());
+  if (!record || record->refused_change < current_.change) return;
+  auto refusal = crew_.refusal(current_.change);
+  if (!refusal) refusal = refusal_elsewhere();
+  parts_.changes.prepare_again(current_.change);
+  refuse(refusal ? refusal->rank : -1, refusal ? refusal->reason : "a standby optimizer server did not keep up");
+}
+
+void OptimizerSwap::finish() {
+  crew_.settle();
+  step_protocol::InForce newest = parts_.cells.change_in_force();
+  current_.from_step = newest.number == current_.change ? newest.since_step : 0;
+  current_.state = SwapState::in_force;
+  current_.warmed = current_.warm_steps;
+  done_[current_.epoch] = current_;
+  stage_ = Stage::idle;
+}
+
+/// From now on nothing of it is in any step.
+void OptimizerSwap::refuse(int rank, const std::string& reason) {
+  current_.state = SwapState::refused;
+  current_.rank = rank;
+  current_.reason = reason;
+  std::string line = fmt::format("the swap {}; {} goes on", current_.describe(), current_.before);
+  log::warn("{}", line);
   parts_.terminal.line(line);
+  stage_ = Stage::dropping;
+}
+
+/// Other nodes take theirs back as well, because nobody wishes it any more.
+void OptimizerSwap::finish_refusal() {
+  bool gone = !parts_.others || std::ranges::none_of(parts_.others(), [](const auto& one) { return one.has_value(); });
+  if (!crew_.drop() || !gone) return;
+  done_[current_.epoch] = current_;
+  stage_ = Stage::idle;
 }
 
 }  // namespace ganymede::launcher

@@ -1,15 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "launcher/supervisor/changes.h"
 #include "launcher/supervisor/crew.h"
-#include "launcher/supervisor/epoch_segments.h"
+#include "launcher/supervisor/epoch_crew.h"
 #include "launcher/supervisor/epochs.h"
 #include "launcher/supervisor/host_budget.h"
 
@@ -41,6 +41,9 @@ struct SwapReport {
   std::string describe() const;
 };
 
+/// What the other nodes of the run say of the epoch, by node; nothing: a node has none, or has not said anything yet.
+using OtherNodes = std::function<std::vector<std::optional<coordinator::EpochProgress>>()>;
+
 /// What a swap works with; all of it outlives it.
 struct SwapParts {
   const service::Job& job;
@@ -51,14 +54,15 @@ struct SwapParts {
   Terminal& terminal;
   HostBudget budget;        // of the run
   std::uint64_t steps = 0;  // of the run
+  OtherNodes others = {};   // none: a run on one node
   shm::KeeperClient keeper = shm::KeeperClient();
 };
 
-/// Takes a running job to another optimizer, one swap at a time (design: services/optimizer/README.md,
-/// common/step_protocol/swap.h): lists the epoch, makes its segments, starts a standby server in each cell, offers the
-/// change when all of them can follow, makes the standby the cell's server once its record names the epoch, and gives
-/// back what the epoch before had. When a cell cannot, it takes all of it back. A launcher that comes after this one
-/// goes on from job.json and the control words. Used in one thread.
+/// Takes a running job to another optimizer, one swap at a time (common/step_protocol/swap.h): lists the epoch, has
+/// every node make its segments and start its standby servers, offers the change when all of them can follow, and has
+/// what the epoch before had given back when all cells of the world are past it. When a cell cannot follow, all of it
+/// is taken back. A launcher that comes after this one goes on from job.json and the control words. The coordinator's;
+/// used in one thread.
 class OptimizerSwap {
  public:
   explicit OptimizerSwap(SwapParts parts);
@@ -72,47 +76,32 @@ class OptimizerSwap {
   std::optional<SwapReport> under_way();
   /// Throws Error when one is.
   void require_none();
+  /// What the other nodes have to do for it; nothing when none is under way.
+  std::optional<coordinator::EpochOrder> wish() const;
 
   /// Called several times a second.
   void watch(double now);
-  /// Looks at the records at once, and whether the process that ended was one of a swap: then it is dealt with.
-  bool ended(ServiceProcess& process, const os::Ending& ending);
-  /// Whether the fault that a process reports is a standby's, and so costs the swap alone.
-  bool fault(int pid, const std::string& text);
-
-  /// By how much the segments of this node have grown since the run began.
-  double grown_bytes() const { return grown_; }
+  EpochCrew& crew() { return crew_; }
 
  private:
-  enum class Stage { idle, placing, starting, offered, leaving, dropping };
+  enum class Stage { idle, preparing, warming, dropping };
 
   void resume();
-  void begin(const config::Config& config, const SwapOrder& order);
-  void place();
-  void start_standbys(double now);
-  void offer(double now);
+  void begin(const SwapOrder& order);
+  SwapReport judge(const config::Config& config, const SwapOrder& order);
+  void prepare();
   void follow_records();
-  void promote();
-  void settle();
   void refuse(int rank, const std::string& reason);
   void finish_refusal();
-  void standby_ended(ServiceProcess& process, const os::Ending& ending);
-  std::string words_of(const ServiceProcess& process, const os::Ending& ending);
-  void say(const std::string& line);
-  bool all_cells(bool (OptimizerSwap::*holds)(int rank));
-  bool is_ready(int rank) { return segments_->ready(rank); }
-  bool has_taken_over(int rank) { return parts_.cells.epoch_in_force(rank) == current_.epoch; }
+  void finish();
+  std::optional<EpochCrew::Refusal> refusal_elsewhere() const;
+  bool all_nodes(coordinator::EpochStage stage) const;
 
   SwapParts parts_;
+  EpochCrew crew_;
   Stage stage_ = Stage::idle;
   SwapReport current_;
   std::map<std::uint64_t, SwapReport> done_;  // by epoch
-  std::unique_ptr<EpochSegments> segments_;
-  bool offered_before_ = false;  // by the launcher before this one
-  double deadline_ = 0;          // seconds; for all standbys to be ready
-  std::map<int, int> deaths_;    // of standbys, by rank
-  std::map<int, std::string> words_;  // last ones of standbys, by rank
-  double grown_ = 0;
 };
 
 }  // namespace ganymede::launcher

@@ -32,7 +32,7 @@ Supervisor::Supervisor(SupervisorParts parts)
       epochs_(parts_.config, parts_.job),
       changes_(parts_.recipe, parts_.job, parts_.cells, epochs_),
       swap_({parts_.job, parts_.cells, crew_, changes_, epochs_, parts_.terminal, parts_.budget,
-             static_cast<std::uint64_t>(parts_.config.run.steps)}),
+             static_cast<std::uint64_t>(parts_.config.run.steps), [this] { return epochs_elsewhere(); }}),
       timer_(parts_.io),
       farewell_(parts_.io),
       stopping_(parts_.cells.stop_requested()),
@@ -77,7 +77,7 @@ void Supervisor::heartbeat(const ServiceId& id, const fbs::Heartbeat& beat) { cr
 
 void Supervisor::fatal(const ServiceId& id, int pid, int exit_code, const std::string& text) {
   crew_.at(id.kind, id.rank);  // throws for one that does not exist
-  if (swap_.fault(pid, text)) return;
+  if (swap_.crew().fault(pid, text)) return;
   bool known = exit_code == static_cast<int>(ExitCode::usage) || exit_code == static_cast<int>(ExitCode::can_go_on);
   std::string line = fmt::format("{}: {}", id.text(), text);
   log::error("{}", line);
@@ -123,11 +123,11 @@ void Supervisor::make_good(std::uint64_t before) {
   }
 }
 
-StepSurroundings Supervisor::around() const {
+StepSurroundings Supervisor::around() {
   return {.generation = membership_.generation(),
           .restarts = crew_.restarts() + nodes_.restarts(),
-          .host_used = crew_.private_bytes() + parts_.segment_bytes + swap_.grown_bytes(),
-          .host_predicted = static_cast<double>(parts_.budget.needed()) + swap_.grown_bytes(),
+          .host_used = crew_.private_bytes() + parts_.segment_bytes + swap_.crew().grown_bytes(),
+          .host_predicted = static_cast<double>(parts_.budget.needed()) + swap_.crew().grown_bytes(),
           .host_limit = static_cast<double>(parts_.budget.available)};
 }
 
@@ -226,7 +226,7 @@ void Supervisor::ended(ServiceProcess& process, const os::Ending& ending) {
     process.finished = true;
     return consider_over();
   }
-  if (swap_.ended(process, ending)) return;
+  if (swap_.crew().ended(process, ending)) return;
   bool worker = process.id().kind == service::Kind::worker;
   bool left = ending.signal == 0 && ending.exit_code == 0 && parts_.cells.ends_after_decided();
   if (worker && (left || first_left_ > 0)) return worker_left(process);

@@ -108,10 +108,11 @@ class Supervisor {
   void tick();
   void watch_nodes(double now);
   void say_who_is_awaited(double now);
-  coordinator::NodeWishes wishes(int node, double now) const;
+  coordinator::NodeWishes wishes(int node, double now);
   void watch_draining(double now);
   void watch_changes();
-  StepSurroundings around() const;
+  std::vector<std::optional<coordinator::EpochProgress>> epochs_elsewhere() const;
+  StepSurroundings around();
   void make_good(std::uint64_t before);
   void write_steps(const std::function<void()>& write);
   void worker_left(ServiceProcess& process);

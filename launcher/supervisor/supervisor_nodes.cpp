@@ -91,7 +91,15 @@ void Supervisor::watch_nodes(double now) {
   halt({ExitCode::can_go_on, text}, false);
 }
 
-coordinator::NodeWishes Supervisor::wishes(int node, double now) const {
+/// Of a node that has not reported to this launcher yet nothing is known.
+std::vector<std::optional<coordinator::EpochProgress>> Supervisor::epochs_elsewhere() const {
+  std::vector<std::optional<coordinator::EpochProgress>> all(static_cast<std::size_t>(nodes_.count()));
+  std::size_t next = 0;
+  for (const coordinator::NodeState& state : nodes_.states()) all[next++] = state.epoch;
+  return all;
+}
+
+coordinator::NodeWishes Supervisor::wishes(int node, double now) {
   coordinator::NodeWishes wishes;
   wishes.generation = membership_.generation();
   wishes.leaving = first_left_ > 0;
@@ -100,6 +108,7 @@ coordinator::NodeWishes Supervisor::wishes(int node, double now) const {
   wishes.exit_code = static_cast<int>(outcome_.code);
   wishes.text = outcome_.text;
   wishes.change = changes_.prepared();
+  wishes.epoch = swap_.wish();
   for (const auto& [order, given] : restarts_)
     if (nodes_.node_of(order.rank) == node && now - given < order_life) wishes.restarts.push_back(order);
   return wishes;

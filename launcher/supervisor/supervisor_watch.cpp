@@ -88,10 +88,7 @@ ChangeState Supervisor::change_state(std::uint64_t number) {
 SwapReport Supervisor::swap(const SwapOrder& order) {
   watch_changes();
   if (stopping_ || phase_ != Phase::working) fail("The run is ending; its optimizer is not swapped any more.");
-  if (!parts_.nodes.empty())
-    fail(
-        "A run over several nodes cannot swap its optimizer while it runs: stop it, and begin a new run --from its "
-        "checkpoint.");
+  if (!nodes_.all_here()) fail("Not all nodes of the run have come yet: order the swap when they have.");
   return swap_.order(order);
 }
 

@@ -57,12 +57,12 @@ class OptimizerSwapTest : public ::testing::Test {
     changes_.emplace(config_, job_, *cells_, *epochs_);
     crew_.emplace(
         io_, config_, coordinator::RankRange{0, 2}, os::Machine{}, folder_.path(), folder_.path(), terminal_,
-        [this](ServiceProcess& process, const os::Ending& ending) { swap_->ended(process, ending); },
+        [this](ServiceProcess& process, const os::Ending& ending) { swap_->crew().ended(process, ending); },
         [this](int rank) { return cells_->epoch_in_force(rank); });
     swap_.emplace(parts(1000));
   }
   SwapParts parts(std::uint64_t steps) {
-    return {job_, *cells_, *crew_, *changes_, *epochs_, terminal_, HostBudget{}, steps, keeper_};
+    return {job_, *cells_, *crew_, *changes_, *epochs_, terminal_, HostBudget{}, steps, {}, keeper_};
   }
 
   static SwapOrder order(bool dry_run = false) {
@@ -234,8 +234,8 @@ TEST_F(OptimizerSwapTest, AStandbyThatIsKilledAfterTheOfferComesBackOnceThenTheC
 
 TEST_F(OptimizerSwapTest, TheFaultOfAStandbyIsTheReasonOfTheRefusal) {
   offer();
-  EXPECT_FALSE(swap_->fault(crew_->at(service::Kind::optimizer, 0).pid(), "not a standby's"));
-  EXPECT_TRUE(swap_->fault(crew_->standby_of(0)->pid(), "its plugin is broken"));
+  EXPECT_FALSE(swap_->crew().fault(crew_->at(service::Kind::optimizer, 0).pid(), "not a standby's"));
+  EXPECT_TRUE(swap_->crew().fault(crew_->standby_of(0)->pid(), "its plugin is broken"));
   ::kill(crew_->standby_of(0)->pid(), SIGTERM);
   until([&] { return cells_->refused_change(0) == 1; });
   decide(5, [](auto& record) { record.refused_change = 1; });
