@@ -7,6 +7,7 @@
 #include <map>
 
 #include "common/base/error.h"
+#include "common/base/run_command.h"
 #include "common/cell/layouts.h"
 #include "common/os/files.h"
 #include "common/service/service.h"

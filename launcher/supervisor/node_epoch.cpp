@@ -59,8 +59,11 @@ void copy_plugins(const std::string& programs, const std::string& run, const std
 NodeEpoch::NodeEpoch(Parts parts) : parts_(std::move(parts)), crew_(parts_.crew) {
   std::uint64_t next = parts_.crew.epochs.next();
   step_protocol::Setting prepared = parts_.crew.cells.prepared_change();
-  if (next != 0 && prepared.state_epoch == next) return crew_.go_on(next, prepared.number);
-  crew_.drop();  // the coordinator says what is wished now
+  if (next != 0 && prepared.state_epoch == next) {
+    crew_.go_on(next, prepared.number);
+  } else {
+    crew_.drop();  // the coordinator says what is wished now
+  }
 }
 
 void NodeEpoch::obey(const coordinator::NodeWishes& wishes) {
@@ -93,7 +96,10 @@ void NodeEpoch::begin(const coordinator::EpochOrder& order) {
 void NodeEpoch::end() {
   auto own = crew_.progress();
   if (!own) return;
-  if (own->stage == coordinator::EpochStage::past) return crew_.settle();
+  if (own->stage == coordinator::EpochStage::past) {
+    crew_.settle();
+    return os::write_file_atomically(service::config_file, os::read_file(parts_.crew.epochs.of(own->epoch).config));
+  }
   const auto& ranks = parts_.crew.cells.ranks();
   for (int rank = ranks.first; rank < ranks.first + ranks.count; ++rank)
     if (parts_.crew.cells.epoch_in_force(rank) == own->epoch) return;
