@@ -35,6 +35,7 @@ struct Launch : Launching {
   Outcome end_as_ordered();
   void open_gate();
   WelcomeParts welcome_parts(Cells& cells);
+  config::Config recipe() const;
   Outcome supervise(Cells& cells, StepLog& steps);
   void close(const Outcome& outcome, const StepLog& steps, std::uint64_t load_step);
 };
@@ -90,6 +91,16 @@ WelcomeParts Launch::welcome_parts(Cells& cells) {
   return parts;
 }
 
+/// As it is now. Whoever edits it while the run goes on does no harm.
+config::Config Launch::recipe() const {
+  try {
+    return config::load(options.recipe, options.settings);
+  } catch (const Error& error) {
+    log::warn("the recipe cannot be read any more: {}", error.what());
+    return ready.config;
+  }
+}
+
 Outcome Launch::supervise(Cells& cells, StepLog& steps) {
   door.reset();  // from here on the supervisor answers
   boost::asio::io_context io;
@@ -105,7 +116,7 @@ Outcome Launch::supervise(Cells& cells, StepLog& steps) {
                          .nodes = options.nodes,
                          .segment_bytes = static_cast<double>(segment_bytes(ready.config, ready.job, cells.ranks())),
                          .budget = ready.budget,
-                         .recipe = config::load(options.recipe, options.settings)});
+                         .recipe = recipe()});
   PostedServer server(io, fmt::format("ipc://{}", service::launcher_socket),
                       [&supervisor](const std::string& identity, const msg::Message& request) {
                         return answer(supervisor, identity, request);

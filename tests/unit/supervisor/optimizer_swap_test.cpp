@@ -46,18 +46,25 @@ class OptimizerSwapTest : public ::testing::Test {
     crew_->start_all();
   }
   ~OptimizerSwapTest() override {
-    crew_->signal_all(SIGKILL, "the test ends");
-    until([&] { return !crew_->any_alive(); });
+    end_services();
     std::filesystem::current_path(before_);
   }
 
+  /// As when their launcher dies.
+  void end_services() {
+    swap_.reset();
+    crew_->signal_all(SIGKILL, "their launcher ends");
+    until([&] { return !crew_->any_alive(); });
+  }
   /// As a launcher that comes first, or after another one.
   void launch() {
     epochs_.emplace(config_, service::read_job());
     changes_.emplace(config_, job_, *cells_, *epochs_);
     crew_.emplace(
         io_, config_, coordinator::RankRange{0, 2}, os::Machine{}, folder_.path(), folder_.path(), terminal_,
-        [this](ServiceProcess& process, const os::Ending& ending) { swap_->crew().ended(process, ending); },
+        [this](ServiceProcess& process, const os::Ending& ending) {
+          if (swap_) swap_->crew().ended(process, ending);
+        },
         [this](int rank) { return cells_->epoch_in_force(rank); });
     swap_.emplace(parts(1000));
   }
@@ -245,9 +252,7 @@ TEST_F(OptimizerSwapTest, TheFaultOfAStandbyIsTheReasonOfTheRefusal) {
 
 TEST_F(OptimizerSwapTest, ALauncherThatComesBackGoesOnWithAnOfferAndDropsWhatWasNotOffered) {
   offer();
-  crew_->signal_all(SIGKILL, "as when their launcher dies");
-  until([&] { return !crew_->any_alive(); });
-  swap_.reset();
+  end_services();
   launch();
   ASSERT_TRUE(swap_->under_way());
   EXPECT_EQ(swap_->under_way()->state, SwapState::warming);
@@ -257,7 +262,7 @@ TEST_F(OptimizerSwapTest, ALauncherThatComesBackGoesOnWithAnOfferAndDropsWhatWas
   decide(6, [](auto& record) { record.change_number = 2, record.refused_change = 1; });
 
   swap_->order(order());
-  swap_.reset();
+  end_services();
   launch();
   until([&] { return !swap_->under_way(); });
   EXPECT_EQ(swap_->report(2).state, SwapState::refused);
