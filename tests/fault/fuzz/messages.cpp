@@ -120,6 +120,13 @@ std::vector<Message> valid_messages() {
   all.push_back(build([](auto& b) { return fbs::CreateGenerationFailed(b, 3, 1, b.CreateString("no peer")); }));
   all.push_back(build([](auto& b) { return fbs::CreateRestartRequest(b, fbs::ServiceKind::optimizer, 0); }));
   all.push_back(build([](auto& b) { return fbs::CreateStopRequest(b, true); }));
+  all.push_back(build([](auto& b) {
+    auto name = b.CreateString("muon"), version = b.CreateString("1"), file = b.CreateString("plugins/muon.so");
+    auto slots = b.CreateVectorOfStrings({"momentum"});
+    auto plugin = fbs::CreateSwapPlugin(b, name, version, slots, true, file, 7);
+    auto configuration = b.CreateString("[optimizer]");
+    return fbs::CreateSwapRequest(b, 0, configuration, b.CreateVector(&plugin, 1), 20, false);
+  }));
   return all;
 }
 
@@ -140,6 +147,13 @@ std::uint64_t read_all(const Message& message) {
   if (const auto* body = message.as<fbs::StoreGet>()) total += sum(body->key());
   if (const auto* body = message.as<fbs::StoreAdd>()) total += sum(body->key());
   if (const auto* body = message.as<fbs::GenerationFailed>()) total += sum(body->cause());
+  if (const auto* body = message.as<fbs::SwapRequest>()) {
+    total += sum(body->configuration());
+    for (const auto* plugin : *body->plugins()) {
+      total += sum(plugin->name()) + sum(plugin->version()) + sum(plugin->file());
+      for (const auto* slot : *plugin->slots()) total += sum(slot);
+    }
+  }
   if (const auto* body = message.as<fbs::Refused>()) total += sum(body->text());
   return total;
 }

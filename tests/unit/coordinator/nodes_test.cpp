@@ -228,5 +228,36 @@ TEST(NodeMessages, SurviveTheWay) {
   EXPECT_TRUE(heard.change->intact());
 }
 
+TEST(NodeMessages, OfASwapSurviveTheWay) {
+  NodeState state = report(1, 5, {cell(2)});
+  auto message = msg::Message::build(1, 1, [&](auto& builder) { return pack(builder, state); });
+  EXPECT_FALSE(unpack(*message.as<fbs::NodeReport>()).epoch);
+  state.epoch = EpochProgress{2, EpochStage::failed, 3, "no memory"};
+  message = msg::Message::build(1, 1, [&](auto& builder) { return pack(builder, state); });
+  NodeState back = unpack(*message.as<fbs::NodeReport>());
+  ASSERT_TRUE(back.epoch);
+  EXPECT_EQ(back.epoch->epoch, 2u);
+  EXPECT_EQ(back.epoch->stage, EpochStage::failed);
+  EXPECT_EQ(back.epoch->rank, 3);
+  EXPECT_EQ(back.epoch->reason, "no memory");
+
+  NodeWishes wishes;
+  wishes.change = step_protocol::Setting{.number = 5, .lr = 0.1, .weight_decay = 0.2, .clip_norm = 0.3};
+  wishes.change->state_epoch = 2;
+  wishes.change->warm_steps = 20;
+  wishes.epoch = EpochOrder{2, "[optimizer]", {{{"muon", {"momentum"}, true}, "plugins/muon.so", 77, "1.0"}}};
+  auto order = msg::Message::build(1, 1, [&](auto& builder) { return pack(builder, wishes); });
+  NodeWishes heard = unpack(*order.as<fbs::NodeOrders>());
+  EXPECT_EQ(heard.change->state_epoch, 2u);
+  EXPECT_EQ(heard.change->warm_steps, 20u);
+  ASSERT_TRUE(heard.epoch);
+  EXPECT_EQ(heard.epoch->epoch, 2u);
+  EXPECT_EQ(heard.epoch->configuration, "[optimizer]");
+  ASSERT_EQ(heard.epoch->plugins.size(), 1u);
+  EXPECT_EQ(heard.epoch->plugins[0].facts, (placement::OptimizerFacts{"muon", {"momentum"}, true}));
+  EXPECT_EQ(heard.epoch->plugins[0].hash, 77u);
+  EXPECT_EQ(heard.epoch->plugins[0].version, "1.0");
+}
+
 }  // namespace
 }  // namespace ganymede::coordinator
