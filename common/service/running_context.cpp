@@ -93,8 +93,8 @@ shm::Segment& RunningContext::segment(const std::string& wanted) {
 
 void RunningContext::release_epoch(std::uint64_t epoch) {
   std::lock_guard lock(segments_mutex_);
-  for (const auto& name : {shm::state_name(epoch), shm::side_name(epoch), shm::matrices_name(epoch),
-                           shm::pool_name(epoch)})
+  for (const auto& name :
+       {shm::state_name(epoch), shm::side_name(epoch), shm::matrices_name(epoch), shm::pool_name(epoch)})
     segments_.erase(name);
 }
 

@@ -75,7 +75,8 @@ class Context {
   virtual void release_epoch(std::uint64_t) {}
 
   /// A client of the launcher for the calling thread. The n-th one that a process asks for has the identity
-  /// "<kind>.<rank>.<n>" ("<kind>.<epoch>.<rank>.<n>" after the first epoch), so a restarted service takes over its predecessor's.
+  /// "<kind>.<rank>.<n>" ("<kind>.<epoch>.<rank>.<n>" after the first epoch), so a restarted service takes over its
+  /// predecessor's.
   virtual std::unique_ptr<msg::Client> launcher_client() = 0;
 
   /// True once a signal or the launcher asked this service to end; waits look at it.
@@ -95,10 +96,11 @@ class Context {
 EpochControl epoch_control(Context& context, std::uint64_t epoch);
 
 /// `main` of a service: parses `--run DIR --rank R` (and of an optimizer server `--epoch E`), changes into the run
-/// directory, reads `config.toml` and `job.json`, takes the lock of (service, epoch, rank), attaches control, registers,
-/// starts the heartbeat, runs `body`, and returns its exit code: 0 when `body` returned. An exception of the body is reported to the launcher as fatal
-/// (unless the service is finishing) and logged; the process ends with the Error's exit code, 1 for another exception.
-/// Called first thing in `main`, before any thread: it blocks the signals that ask a program to end.
+/// directory, reads `config.toml` and `job.json`, takes the lock of (service, epoch, rank), attaches control,
+/// registers, starts the heartbeat, runs `body`, and returns its exit code: 0 when `body` returned. An exception of the
+/// body is reported to the launcher as fatal (unless the service is finishing) and logged; the process ends with the
+/// Error's exit code, 1 for another exception. Called first thing in `main`, before any thread: it blocks the signals
+/// that ask a program to end.
 int run(Kind kind, int argc, char** argv, const std::function<void(Context&)>& body);
 
 }  // namespace ganymede::service

@@ -65,9 +65,9 @@ nlohmann::ordered_json as_json(const SwapPlan& plan, const SwapReport& report, c
 
 std::string memory_line(const SwapReport& report) {
   auto cells = static_cast<std::uint64_t>(report.cells);
-  return fmt::format("host memory: {} a cell, {} for the {} {} of this node; {} are free", bytes(report.needed_per_cell),
-                     bytes(report.needed_per_cell * cells), cells, cells == 1 ? "cell" : "cells",
-                     bytes(report.available));
+  return fmt::format("host memory: {} a cell, {} for the {} {} of this node; {} are free",
+                     bytes(report.needed_per_cell), bytes(report.needed_per_cell * cells), cells,
+                     cells == 1 ? "cell" : "cells", bytes(report.available));
 }
 
 void show_dry_run(const SwapWish& wish, const SwapPlan& plan) {
@@ -79,9 +79,8 @@ void show_dry_run(const SwapWish& wish, const SwapPlan& plan) {
   }
   fmt::print("{} → {}\n", plan.before, plan.after);
   for (const std::string& line : part_lines(plan)) fmt::print("  {}\n", line);
-  fmt::print("{}\n", plan.warm_steps == 0
-                         ? "it takes over at once"
-                         : fmt::format("it follows {} updates before it takes over", plan.warm_steps));
+  fmt::print("{}\n", plan.warm_steps == 0 ? "it takes over at once"
+                                          : fmt::format("it follows {} updates before it takes over", plan.warm_steps));
   fmt::print("{}\n", memory_line(report));
   fmt::print("{}\nnothing was changed\n",
              report.reason.empty()
@@ -109,8 +108,8 @@ void swap_optimizer(const SwapWish& wish) {
   Deadline deadline = Deadline::after_seconds(wish.seconds);
   while (report.state == SwapState::preparing || report.state == SwapState::warming) {
     if (deadline.passed())
-      fail("The swap ({}) is not in force after {}: it stays ordered; see `ganymede ctl {} status`.",
-           report.describe(), human_seconds(wish.seconds), wish.run);
+      fail("The swap ({}) is not in force after {}: it stays ordered; see `ganymede ctl {} status`.", report.describe(),
+           human_seconds(wish.seconds), wish.run);
     terminal.live(report.describe());
     std::this_thread::sleep_for(look_every);
     report = request(first.epoch, {}, false);

@@ -39,7 +39,7 @@ nlohmann::json ask_optimizer(const config::Config& config, const std::string& na
                              bool dry_run) {
   os::write_file_atomically(file, config::effective(config));
   std::vector<std::string> arguments = {"ganymede-optimizer", "swap", "--run", std::filesystem::current_path().string(),
-                                        "--config", file};
+                                        "--config",           file};
   if (dry_run) arguments.emplace_back("--dry-run");
   std::string text;
   try {

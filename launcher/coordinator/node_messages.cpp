@@ -88,8 +88,7 @@ flatbuffers::Offset<PackedPlugins> pack(FlatBufferBuilder& builder, const std::v
     auto name = builder.CreateString(plugin.facts.name), version = builder.CreateString(plugin.version),
          file = builder.CreateString(plugin.file);
     auto slots = builder.CreateVectorOfStrings(plugin.facts.slots);
-    packed.push_back(
-        fbs::CreateSwapPlugin(builder, name, version, slots, plugin.facts.matrices, file, plugin.hash));
+    packed.push_back(fbs::CreateSwapPlugin(builder, name, version, slots, plugin.facts.matrices, file, plugin.hash));
   }
   return builder.CreateVector(packed);
 }

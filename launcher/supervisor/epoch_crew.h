@@ -8,8 +8,8 @@
 #include <string>
 
 #include "launcher/coordinator/node_state.h"
-#include "launcher/supervisor/crew.h"
 #include "launcher/supervisor/cells.h"
+#include "launcher/supervisor/crew.h"
 #include "launcher/supervisor/epoch_segments.h"
 #include "launcher/supervisor/epochs.h"
 
@@ -79,11 +79,11 @@ class EpochCrew {
   Stage stage_ = Stage::idle;
   std::uint64_t epoch_ = 0, change_ = 0;  // change_: 0 before it is offered
   std::unique_ptr<EpochSegments> segments_;
-  bool counted_ = false;             // the segments are in grown_
-  double deadline_ = 0;              // seconds; for all standbys to be ready
-  std::map<int, int> deaths_;        // of standbys, by rank
+  bool counted_ = false;              // the segments are in grown_
+  double deadline_ = 0;               // seconds; for all standbys to be ready
+  std::map<int, int> deaths_;         // of standbys, by rank
   std::map<int, std::string> words_;  // last ones of standbys, by rank
-  Refusal refusal_;                  // of Stage::failed
+  Refusal refusal_;                   // of Stage::failed
   double grown_ = 0;
 };
 

@@ -9,8 +9,8 @@
 
 namespace ganymede::launcher {
 
-/// The state epochs of a job, in job.json and config.<epoch>.toml of the current folder: the optimizer in force, and the
-/// one that a swap leads to. An epoch is listed before anything of it is made, and until nothing of it is left; its
+/// The state epochs of a job, in job.json and config.<epoch>.toml of the current folder: the optimizer in force, and
+/// the one that a swap leads to. An epoch is listed before anything of it is made, and until nothing of it is left; its
 /// number is never used again in the job. Not thread-safe.
 class Epochs {
  public:

@@ -122,13 +122,15 @@ std::string table(const HostBudget& budget) { return fmt::format("{}", fmt::join
 
 std::string why_no_swap_fits(const HostBudget& budget, const Holders& holders) {
   if ((budget.known || budget.limited) && budget.needed() > budget.available)
-    return fmt::format("{} of host memory are needed beside the run for {}, but {}: {}, or choose an optimizer with {}.{}",
-                       bytes(budget.needed()), cells_with_parts(budget, budget.cells), ceiling(budget), way_out(budget),
-                       "fewer slots", budget.limited ? "" : held_by(holders));
+    return fmt::format(
+        "{} of host memory are needed beside the run for {}, but {}: {}, or choose an optimizer with {}.{}",
+        bytes(budget.needed()), cells_with_parts(budget, budget.cells), ceiling(budget), way_out(budget), "fewer slots",
+        budget.limited ? "" : held_by(holders));
   auto node = std::find_if(budget.nodes.begin(), budget.nodes.end(), exceeded);
   if (node == budget.nodes.end()) return "";
   return fmt::format(
-      "{} of host memory are needed on NUMA node {} beside the run for {}, but it has only {} free: free memory on that "
+      "{} of host memory are needed on NUMA node {} beside the run for {}, but it has only {} free: free memory on "
+      "that "
       "node.{}",
       bytes(node->needed), node->node, cells_with_parts(budget, node->cells), bytes(node->available), held_by(holders));
 }

@@ -41,9 +41,10 @@ coordinator::StopWish wish_of(keeper::StopOrder order) {
 
 NodeSupervisor::NodeSupervisor(NodeParts parts)
     : parts_(std::move(parts)),
-      crew_(parts_.io, parts_.config, parts_.cells.ranks(), os::inspect_machine(), parts_.programs, parts_.run,
-            parts_.terminal, [this](ServiceProcess& process, const os::Ending& ending) { ended(process, ending); },
-            [this](int rank) { return parts_.cells.epoch_in_force(rank); }),
+      crew_(
+          parts_.io, parts_.config, parts_.cells.ranks(), os::inspect_machine(), parts_.programs, parts_.run,
+          parts_.terminal, [this](ServiceProcess& process, const os::Ending& ending) { ended(process, ending); },
+          [this](int rank) { return parts_.cells.epoch_in_force(rank); }),
       end_(crew_),
       epochs_(parts_.config, parts_.job),
       epoch_({{parts_.job.id, parts_.cells, crew_, epochs_}, parts_.programs, parts_.run, parts_.budget}),

@@ -37,8 +37,7 @@ std::string SwapReport::describe() const {
 }
 
 OptimizerSwap::OptimizerSwap(SwapParts parts)
-    : parts_(std::move(parts)),
-      crew_({parts_.job.id, parts_.cells, parts_.crew, parts_.epochs, parts_.keeper}) {
+    : parts_(std::move(parts)), crew_({parts_.job.id, parts_.cells, parts_.crew, parts_.epochs, parts_.keeper}) {
   if (parts_.epochs.next() != 0) resume();
 }
 

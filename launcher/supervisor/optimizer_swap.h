@@ -32,10 +32,10 @@ struct SwapReport {
   std::string before, after;  // optimizers
   std::uint64_t change = 0;
   std::uint64_t from_step = 0;  // that it applies first; while it is not in force, that it may; 0: not known any more
-  std::uint64_t warm_steps = 0, warmed = 0;  // updates that it follows, and has followed
-  int rank = -1;                             // that refused; -1: none of them
-  std::string reason;                        // of a refusal
-  int cells = 0;                             // of this node
+  std::uint64_t warm_steps = 0, warmed = 0;          // updates that it follows, and has followed
+  int rank = -1;                                     // that refused; -1: none of them
+  std::string reason;                                // of a refusal
+  int cells = 0;                                     // of this node
   std::uint64_t needed_per_cell = 0, available = 0;  // bytes of host memory
   /// "adamw → muon, 12 of 100 updates followed"
   std::string describe() const;

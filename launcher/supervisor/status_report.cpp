@@ -40,11 +40,11 @@ msg::Message::BodyOffset status_report(FlatBufferBuilder& builder, Supervisor& s
   auto optimizer = builder.CreateString(supervisor.optimizer());
   auto under_way = supervisor.swap_under_way();
   auto swap = under_way ? builder.CreateString(under_way->describe()) : 0;
-  return msg::Message::body(fbs::CreateStatus(
-      builder, run, parts.steps.last_step(), static_cast<std::uint64_t>(parts.config.run.steps),
-      supervisor.membership().generation(), state, cell_list, launcher_list, parts.steps.last_loss(),
-      parts.steps.tokens_per_second(), checkpoint ? static_cast<std::int64_t>(*checkpoint) : -1, detail, optimizer,
-      swap));
+  return msg::Message::body(
+      fbs::CreateStatus(builder, run, parts.steps.last_step(), static_cast<std::uint64_t>(parts.config.run.steps),
+                        supervisor.membership().generation(), state, cell_list, launcher_list, parts.steps.last_loss(),
+                        parts.steps.tokens_per_second(), checkpoint ? static_cast<std::int64_t>(*checkpoint) : -1,
+                        detail, optimizer, swap));
 }
 
 }  // namespace ganymede::launcher

@@ -22,9 +22,10 @@ bool manifest_exists(std::uint64_t step) {
 
 Supervisor::Supervisor(SupervisorParts parts)
     : parts_(std::move(parts)),
-      crew_(parts_.io, parts_.config, parts_.cells.ranks(), os::inspect_machine(), parts_.programs, parts_.run,
-            parts_.terminal, [this](ServiceProcess& process, const os::Ending& ending) { ended(process, ending); },
-            [this](int rank) { return parts_.cells.epoch_in_force(rank); }),
+      crew_(
+          parts_.io, parts_.config, parts_.cells.ranks(), os::inspect_machine(), parts_.programs, parts_.run,
+          parts_.terminal, [this](ServiceProcess& process, const os::Ending& ending) { ended(process, ending); },
+          [this](int rank) { return parts_.cells.epoch_in_force(rank); }),
       end_(crew_),
       nodes_(parts_.nodes, parts_.config, now_seconds()),
       membership_(parts_.config.parallel.ranks, parts_.cells.highest_generation()),

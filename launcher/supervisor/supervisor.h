@@ -32,11 +32,11 @@ struct SupervisorParts {
   StepLog& steps;
   Terminal& terminal;
   Signals& signals;
-  std::string programs, run;                     // folders
-  std::vector<coordinator::NodeAddress> nodes;   // of a run over several nodes; else empty
-  double segment_bytes = 0;                      // of all cells of this node, when the run began
-  HostBudget budget = {};                        // of this node
-  config::Config recipe = {};                    // with the settings of this launch, without changes
+  std::string programs, run;                    // folders
+  std::vector<coordinator::NodeAddress> nodes;  // of a run over several nodes; else empty
+  double segment_bytes = 0;                     // of all cells of this node, when the run began
+  HostBudget budget = {};                       // of this node
+  config::Config recipe = {};                   // with the settings of this launch, without changes
 };
 
 /// The launcher of node 0, which is the coordinator: runs the services of its cells from start to end, leads the whole

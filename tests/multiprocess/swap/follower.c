@@ -9,14 +9,8 @@ static int update_chunk(const GanymedeStep* step, const GanymedeChunk* chunk) {
   return 0;
 }
 
-#ifdef FAULT_CRASH
-#define ABI GANYMEDE_OPTIMIZER_ABI
-#else
-#define ABI (GANYMEDE_OPTIMIZER_ABI + 1u)
-#endif
-
 static const GanymedeStateSlot slots[] = {{"own", "own"}};
-static const GanymedeOptimizer table = {ABI,         sizeof(GanymedeOptimizer), "follower", "0.1", 1, 0, slots, 0,
-                                        update_chunk, 0};
+static const GanymedeOptimizer table = {
+    FOLLOWER_ABI, sizeof(GanymedeOptimizer), "follower", "0.1", 1, 0, slots, 0, update_chunk, 0};
 
 const GanymedeOptimizer* ganymede_optimizer_v1(void) { return &table; }
