@@ -132,7 +132,8 @@ HostBudget estimate_memory(const config::Config& config, const service::Job& job
 
 HostBudget estimate_epoch_memory(const config::Config& config, const service::JobEpoch& epoch,
                                  coordinator::RankRange ranks, const HostBudget& running, const os::Machine& machine) {
-  HostBudget budget{.cells = ranks.count};
+  HostBudget budget;
+  budget.cells = ranks.count;
   for (int rank = ranks.first; rank < ranks.first + ranks.count; ++rank) {
     auto placement = placement::build(config, rank, epoch.optimizers());
     take_largest(budget, shm::epoch_layouts(config, placement, epoch.number));
