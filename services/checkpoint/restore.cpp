@@ -92,7 +92,8 @@ void fill_began(const CheckpointView& view, const placement::Placement& placemen
     auto found = view.began().find(placement.parameters[i].name);
     if (found == view.began().end()) continue;
     std::size_t count = std::min(found->second.size(), placement.slots_of(static_cast<int>(i)));
-    std::copy_n(found->second.begin(), count, began.begin() + static_cast<std::ptrdiff_t>(i * placement.columns.size()));
+    std::copy_n(found->second.begin(), count,
+                began.begin() + static_cast<std::ptrdiff_t>(i * placement.columns.size()));
   }
 }
 

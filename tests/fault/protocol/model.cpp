@@ -30,7 +30,9 @@ int committed(const Configuration& configuration, const Cell& cell) {
   return committed(configuration, cell.epochs[epoch_in_force(configuration, cell)]);
 }
 
-int epoch_of_change(const Configuration& configuration, int change) { return configuration.swap && change == 1 ? 1 : 0; }
+int epoch_of_change(const Configuration& configuration, int change) {
+  return configuration.swap && change == 1 ? 1 : 0;
+}
 
 Content expected_content(const State& state, int step) {
   unsigned content = 0;

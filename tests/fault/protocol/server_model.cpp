@@ -24,8 +24,9 @@ struct Server {
   const Cell& cell = state.cells[rank];
   const Epoch& own = cell.epochs[number];
   const Record& newest = cell.records[record_slot(configuration, cell.decided)];
-  ServerPart role = step_protocol::part_of(production_record(newest), static_cast<std::uint64_t>(number),
-                                           static_cast<std::uint64_t>(epoch_of_change(configuration, newest.swap_change)));
+  ServerPart role =
+      step_protocol::part_of(production_record(newest), static_cast<std::uint64_t>(number),
+                             static_cast<std::uint64_t>(epoch_of_change(configuration, newest.swap_change)));
   bool applies = role == ServerPart::applies;
 
   bool mutated(Mutation mutation) const { return configuration.mutation == mutation; }
@@ -184,8 +185,8 @@ bool Server::copy_state(const UpdateAction& action) const {
   return false;
 }
 
-/// A standby server takes over the state that the record leaves which first names the swap, half a chunk at a time, then
-/// counts its step. Returns whether it is at that.
+/// A standby server takes over the state that the record leaves which first names the swap, half a chunk at a time,
+/// then counts its step. Returns whether it is at that.
 bool Server::adopt() const {
   if (own.chunks_done != 0 && own.part == 0) return false;
   if (committed(configuration, cell) < cell.decided) return true;

@@ -70,8 +70,8 @@ TEST(Swap, TakesOverAfterItsWarmUpWithSmallFirstSteps) {
 TEST(Swap, WorkersKilledInAnyOfItsStepsEndWithTheSameBits) {
   std::uint64_t killed = 0, asked = 0;
   Outcome outcome = trained([&](SwapWorld& world, std::uint64_t step) {
-    bool near = (step >= to_muon && step <= to_muon + muon_steps + 2) || step == to_adamw ||
-                step >= to_adamw + adamw_steps;
+    bool near =
+        (step >= to_muon && step <= to_muon + muon_steps + 2) || step == to_adamw || step >= to_adamw + adamw_steps;
     if (!near || step == killed) return;
     killed = step;
     world.kill_workers_in(500us * (1 + 3 * (asked++ % 5)));

@@ -99,8 +99,8 @@ SwapWorld::SwapWorld() : before_(std::filesystem::current_path()) {
     service::JobEpoch epoch{configs_.size(), service::config_file, {}};
     for (const std::string& one : config::optimizers_of(config.optimizer)) {
       epoch.plugins.push_back(prepared(one));
-      auto hyper = optimizer::hyper_parameters(*optimizer::load_plugin(epoch.plugins.back().file).table, one,
-                                               config.optimizer);
+      auto hyper =
+          optimizer::hyper_parameters(*optimizer::load_plugin(epoch.plugins.back().file).table, one, config.optimizer);
       config.optimizer.hyper.merge(hyper);
     }
     configs_.push_back(config);
@@ -152,8 +152,7 @@ void SwapWorld::form() {
     worker.source = std::make_unique<Source>(post_);
     worker.end = std::make_unique<AttemptEnd>();
     worker.engine = std::make_unique<EpochEngine>(*cells_[rank], *worker.source, generation_, 20, *worker.end);
-    Beginning begin =
-        exchange(*cells_[rank], worker.engine->communicators(), generation_, Deadline::after_seconds(20));
+    Beginning begin = exchange(*cells_[rank], worker.engine->communicators(), generation_, Deadline::after_seconds(20));
     worker.engine->begin(begin.update_pending ? begin.step - 1 : 0);
     if (rank == 0) next_ = begin.step;
   });

@@ -48,8 +48,8 @@ class SwapServer {
   std::thread thread_;
 };
 
-/// Two ranks that train with AdamW (state epoch 0), may go over to Muon (1) and back to AdamW (2): workers and optimizer
-/// servers as threads, with the epochs' job in the current folder.
+/// Two ranks that train with AdamW (state epoch 0), may go over to Muon (1) and back to AdamW (2): workers and
+/// optimizer servers as threads, with the epochs' job in the current folder.
 class SwapWorld {
  public:
   static constexpr int ranks = 2;

@@ -24,9 +24,10 @@ collectives::Port::Spec published(service::Context& context, std::vector<std::st
   }
   spec.channels_region = 0;
   spec.channels = channels;
-  spec.channels_memory = context.segment("exchange").span<std::byte>("channels").subspan(
-      static_cast<std::size_t>(first_channel * shm::collective_channel_bytes),
-      static_cast<std::size_t>(channels * shm::collective_channel_bytes));
+  spec.channels_memory = context.segment("exchange")
+                             .span<std::byte>("channels")
+                             .subspan(static_cast<std::size_t>(first_channel * shm::collective_channel_bytes),
+                                      static_cast<std::size_t>(channels * shm::collective_channel_bytes));
   spec.peers = std::make_shared<collectives::KeeperMemory>(shm::KeeperClient(), segments, context.job());
   return spec;
 }
