@@ -8,6 +8,7 @@
 
 #include "common/os/files.h"
 #include "tests/multiprocess/swap/swapped_run.h"
+#include "tests/support/network/nodes_run.h"
 #include "tests/support/short_run.h"
 
 /// `ganymede ctl RUN swap-optimizer`: a running job goes over to another optimizer.
@@ -89,7 +90,7 @@ TEST_P(KillDuringASwap, ChangesNoBit) {
   TrainingRun run(settings(4, steps));
   begin_swap_at(run, begin, wish());
   run.wait_for_step(GetParam().after);
-  int pid = GetParam().victim == "standby"    ? standby_of(run, 1)
+  int pid = GetParam().victim == "standby"    ? standby_of(run.folder(), 1)
             : GetParam().victim == "launcher" ? run.status()["launchers"][0]["pid"].get<int>()
                                               : run.pid_of(GetParam().victim, 1);
   if (pid > 0) ::kill(pid, SIGKILL);
@@ -119,7 +120,7 @@ TEST(Swap, ThatOneCellCannotFollowChangesNothing) {
   std::uint64_t seen = run.last_step();
   for (int i = 0; i < 2; ++i) {
     run.wait_for_step(seen += 5);
-    if (int pid = standby_of(run, 2); pid > 0) ::kill(pid, SIGKILL);
+    if (int pid = standby_of(run.folder(), 2); pid > 0) ::kill(pid, SIGKILL);
   }
   ASSERT_EQ(run.wait(), 0) << run.output();
   EXPECT_THAT(run.output(), HasSubstr("adamw → muon was refused by rank 2"));
@@ -127,6 +128,44 @@ TEST(Swap, ThatOneCellCannotFollowChangesNothing) {
   ASSERT_EQ(undisturbed.train(), 0) << undisturbed.output();
   EXPECT_EQ(run.losses(), undisturbed.losses());
   EXPECT_EQ(run.state_hash(), undisturbed.state_hash());
+}
+
+std::vector<std::string> on_two_nodes(int steps) {
+  auto all = settings(2, steps);
+  all.emplace_back("topology.ranks_per_node=1");
+  return all;
+}
+
+TEST(Swap, GoesOverAllNodesOfARun) {
+  constexpr int steps = 200;
+  NodesRun run(2, on_two_nodes(steps));
+  run.start();
+  run.first().wait_for_step(5, 150);
+  auto answer = swap(run.first(), {"muon", "--set", "lr=0.02", "--set", "warm_steps=10"});
+  EXPECT_EQ(answer.exit_code, 0) << answer.output;
+  EXPECT_THAT(run.wait(), ::testing::Each(0)) << run.output(0) << run.output(1);
+  expect_each_step_once(run.first(), steps);
+  EXPECT_GT(first_step_of_epoch(run.first(), 1), 5u);
+}
+
+TEST(Swap, ThatACellOfAnotherNodeCannotFollowChangesNothing) {
+  constexpr int steps = 200;
+  TrainingRun undisturbed(settings(2, steps));
+  NodesRun run(2, on_two_nodes(steps));
+  run.start();
+  run.first().wait_for_step(5, 150);
+  auto ordered = swap(run.first(), {"muon", "--set", "lr=0.02", "--set", "warm_steps=150", "--wait", "0"});
+  EXPECT_THAT(ordered.output, HasSubstr("is not in force after"));
+  std::uint64_t seen = run.first().last_step();
+  for (int i = 0; i < 2; ++i) {
+    run.first().wait_for_step(seen += 5);
+    if (int pid = standby_of(run.folder(1), 1); pid > 0) ::kill(pid, SIGKILL);
+  }
+  EXPECT_THAT(run.wait(), ::testing::Each(0)) << run.output(0) << run.output(1);
+  EXPECT_THAT(run.output(0), HasSubstr("adamw → muon was refused by rank 1"));
+  ASSERT_EQ(undisturbed.train(), 0) << undisturbed.output();
+  EXPECT_EQ(run.first().losses(), undisturbed.losses());
+  EXPECT_EQ(run.first().state_hash(), undisturbed.state_hash());
 }
 
 /// The built-in plugins and faulty ones in one folder.

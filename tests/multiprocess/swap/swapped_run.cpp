@@ -39,9 +39,9 @@ TrainingRun::Answer swap(const TrainingRun& run, std::vector<std::string> argume
   return run.ganymede(arguments, 120);
 }
 
-int standby_of(const TrainingRun& run, int rank, int epoch) {
+int standby_of(const std::string& folder, int rank, int epoch) {
   std::string zero(1, '\0');
-  auto found = processes_with(run.folder() + zero + "--rank" + zero + std::to_string(rank) + zero + "--epoch" + zero +
+  auto found = processes_with(folder + zero + "--rank" + zero + std::to_string(rank) + zero + "--epoch" + zero +
                               std::to_string(epoch) + zero);
   return found.empty() ? 0 : found.front();
 }

@@ -11,8 +11,8 @@ namespace ganymede::test {
 /// `ganymede ctl RUN swap-optimizer ARGUMENTS…`.
 TrainingRun::Answer swap(const TrainingRun& run, std::vector<std::string> arguments);
 
-/// The process of the standby optimizer server of a rank; 0: there is none.
-int standby_of(const TrainingRun& run, int rank, int epoch = 1);
+/// The process of the standby optimizer server of a rank of a run directory; 0: there is none.
+int standby_of(const std::string& folder, int rank, int epoch = 1);
 
 /// The first step that the optimizer of state epoch `epoch` updates, by the metrics; 0: none.
 std::uint64_t first_step_of_epoch(const TrainingRun& run, int epoch);
