@@ -22,7 +22,7 @@ struct ChangeState {
   bool in_force = false;
   std::uint64_t from_step = 0;  // the first step that follows it; 0: not known (any more)
   std::vector<Key> keys;        // none when not known any more
-  std::string optimizer;        // that it brought; empty: none
+  std::string optimizer = {};   // that it brought; empty: none
   /// "from step 7 on: optimizer.lr 0.003 → 0.002", "from step 7 on: optimizer adamw → muon"
   std::string describe() const;
 };
