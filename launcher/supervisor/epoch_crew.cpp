@@ -206,6 +206,7 @@ void EpochCrew::standby_ended(ServiceProcess& process, const os::Ending& ending)
   int rank = process.id().rank;
   if (stage_ == Stage::starting || stage_ == Stage::ready) return fail_with(rank, words_of(process, ending));
   if (stage_ != Stage::offered || parts_.cells.refused_change(rank) >= change_) return;
+  if (ending.signal == 0 && ending.exit_code == 0) return;  // it has seen the record that refuses the swap
   if (ending.signal == SIGKILL && ++deaths_[rank] == 1) {
     ++process.restarts;
     log::warn("{} ended: {}; it is started again", process.id().text(), ending.describe());
