@@ -10,7 +10,17 @@ static int update_chunk(const GanymedeStep* step, const GanymedeChunk* chunk) {
 }
 
 static const GanymedeStateSlot slots[] = {{"own", "own"}};
-static const GanymedeOptimizer table = {
-    FOLLOWER_ABI, sizeof(GanymedeOptimizer), "follower", "0.1", 1, 0, slots, 0, update_chunk, 0};
+static const GanymedeOptimizer table = {FOLLOWER_ABI,
+                                        sizeof(GanymedeOptimizer),
+                                        "follower",
+                                        "0.1",
+                                        1,
+                                        sizeof(GanymedeStateSlot),
+                                        0,
+                                        sizeof(GanymedeHyperParameter),
+                                        slots,
+                                        0,
+                                        update_chunk,
+                                        0};
 
 const GanymedeOptimizer* ganymede_optimizer_v1(void) { return &table; }
