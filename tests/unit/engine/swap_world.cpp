@@ -120,7 +120,7 @@ SwapWorld::SwapWorld() : before_(std::filesystem::current_path()) {
 
 SwapWorld::~SwapWorld() {
   if (killer_.joinable()) killer_.join();
-  for (Worker& worker : workers_) worker = {};
+  for (Worker& worker : workers_) worker.engine.reset();
   std::filesystem::current_path(before_);
 }
 
