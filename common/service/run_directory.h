@@ -84,7 +84,7 @@ struct Manifest {
   std::string dataset = {};   // hash of the dataset's content
   std::uint64_t written = 0;  // seconds since 1970, when the checkpoint was complete; 0: not known
   std::optional<step_protocol::StepStatistics> statistics = {};  // up to and with `step`; nothing: not known
-  std::uint64_t updates = 0;  // that the parameters have seen; a manifest without it means `step`
+  std::uint64_t updates = 0;                       // that the parameters have seen; a manifest without it means `step`
   std::vector<ManifestOptimizer> optimizers = {};  // in the order of config::optimizers_of; none: not known
   std::uint64_t bytes() const;
 };

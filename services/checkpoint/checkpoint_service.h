@@ -22,8 +22,8 @@ class CheckpointService {
  public:
   struct Settings {
     std::string checkpoints = service::checkpoint_folder;
-    std::string load_from;                                     // folder that holds load_step; empty: `checkpoints`
-    std::string dataset = {};                                  // hash of its content, for manifests
+    std::string load_from;     // folder that holds load_step; empty: `checkpoints`
+    std::string dataset = {};  // hash of its content, for manifests
     /// Of a state epoch, for manifests.
     std::function<std::vector<service::ManifestOptimizer>(std::uint64_t epoch)> optimizers_of = [](std::uint64_t) {
       return std::vector<service::ManifestOptimizer>();

@@ -68,7 +68,7 @@ class Communicators {
 
  private:
   auto all() {
-    return std::array{&control_,        &gather_,        &reduce_,        &node_gather_, &replica_gather_, &replica_reduce_,
+    return std::array{&control_,       &gather_,        &reduce_,   &node_gather_, &replica_gather_, &replica_reduce_,
                       &expert_gather_, &expert_reduce_, &exchange_, &update_,      &expert_update_};
   }
   std::size_t shard_group_ = 0;

@@ -8,8 +8,8 @@
 namespace ganymede::worker {
 
 /// The communicators of one generation with the engine of the state epoch in force. Where a step names another epoch
-/// (step_protocol/swap.h) they are formed anew within the generation, which all ranks do after the same step. What there
-/// is, `end` can end at any time.
+/// (step_protocol/swap.h) they are formed anew within the generation, which all ranks do after the same step. What
+/// there is, `end` can end at any time.
 class EpochEngine {
  public:
   /// Forms the communicator `control` alone: which epoch is in force, the exchange of the generation says. All must

@@ -22,7 +22,7 @@ struct StepNews {
   std::uint64_t arena_moved = 0;
   double flops = 0, peak_flops = 0;                                   // of the step and of the whole world
   double validation_loss = std::numeric_limits<double>::quiet_NaN();  // NaN: none
-  std::string optimizer;         // that updated what is in no group of its own
+  std::string optimizer;                                              // that updated what is in no group of its own
   std::uint64_t swap_steps = 0;  // that the optimizer that is being warmed up follows; 0: there is none
 };
 
