@@ -128,11 +128,13 @@ SwapPlan plan_swap(const std::string& name, const std::vector<std::string>& sett
   }
   config.optimizer.hyper.merge(answer.at("hyper").get<std::map<std::string, double>>());
   launcher::add_rest(config, in_force, facts);
+  std::int64_t warm_steps = config.swap.warm_steps;
+  config.swap = in_force.swap;  // what was set is for this swap alone
   plan.configuration = config::effective(config);
   Ages ages;
   for (const auto& part : answer.at("parts")) plan.parts.push_back(part_of(part, ages));
-  plan.warm_steps = config.swap.warm_steps >= 0 ? static_cast<std::uint64_t>(config.swap.warm_steps)
-                                                : answer.at("warm_steps").get<std::uint64_t>();
+  plan.warm_steps =
+      warm_steps >= 0 ? static_cast<std::uint64_t>(warm_steps) : answer.at("warm_steps").get<std::uint64_t>();
   return plan;
 }
 

@@ -77,7 +77,6 @@ std::string swap_setting(const std::string& setting, const std::string& name) {
 config::Config swapped_config(const config::Config& in_force, const std::string& name,
                               const std::vector<std::string>& settings, const std::string& scratch) {
   config::Config config = in_force;
-  config.swap = {};
   if (name != in_force.optimizer.name) {
     config.optimizer.name = name;
     config.optimizer.groups.erase(config::rest_group);

@@ -46,7 +46,7 @@ TEST_F(SwapConfig, OfAnotherOptimizerKeepsAllButTheGroupOfTheRest) {
   EXPECT_EQ(swapped.optimizer.hyper.at("muon.momentum"), 0.9);
   EXPECT_EQ(swapped.optimizer.hyper.at("adamw.beta2"), 0.95);
   EXPECT_TRUE(swapped.optimizer.groups.empty());
-  EXPECT_EQ(swapped.swap.warm_steps, -1);
+  EXPECT_EQ(swapped.swap.warm_steps, 7) << "the recipe's, unless it is set";
   EXPECT_EQ(other_difference(in_force, swapped), "");
   EXPECT_FALSE(std::filesystem::exists("scratch.toml"));
   add_rest(swapped, in_force, {{"muon", {"momentum"}, true}});
