@@ -10,17 +10,14 @@ static int update_chunk(const GanymedeStep* step, const GanymedeChunk* chunk) {
 }
 
 static const GanymedeStateSlot slots[] = {{"own", "own"}};
-static const GanymedeOptimizer table = {FOLLOWER_ABI,
-                                        sizeof(GanymedeOptimizer),
-                                        "follower",
-                                        "0.1",
-                                        1,
-                                        sizeof(GanymedeStateSlot),
-                                        0,
-                                        sizeof(GanymedeHyperParameter),
-                                        slots,
-                                        0,
-                                        update_chunk,
-                                        0};
+static const GanymedeOptimizer table = {.abi = FOLLOWER_ABI,
+                                        .size = sizeof(GanymedeOptimizer),
+                                        .name = "follower",
+                                        .version = "0.1",
+                                        .slot_count = 1,
+                                        .slot_size = sizeof(GanymedeStateSlot),
+                                        .hyper_parameter_size = sizeof(GanymedeHyperParameter),
+                                        .slots = slots,
+                                        .update_chunk = update_chunk};
 
 const GanymedeOptimizer* ganymede_optimizer_v1(void) { return &table; }
