@@ -13,8 +13,10 @@ using msg::Message;
 
 static_assert(static_cast<int>(fbs::SwapState::refused) == static_cast<int>(SwapState::refused));
 
-SwapOrder order_of(const fbs::SwapRequest& body) {
-  return {body.configuration()->str(), coordinator::unpack(*body.plugins()), body.warm_steps(), body.dry_run()};
+/// `identity`: of the program of a person, which is its own, or of a node that passes it on.
+SwapOrder order_of(const fbs::SwapRequest& body, const std::string& identity) {
+  return {body.configuration()->str(), coordinator::unpack(*body.plugins()), body.warm_steps(), body.dry_run(),
+          identity.starts_with("ctl.") ? identity : ""};
 }
 
 /// One request with everything that its answer needs.
@@ -137,7 +139,8 @@ struct Exchange {
   }
 
   Message answer(const fbs::SwapRequest& body) const {
-    SwapReport report = body.epoch() == 0 ? supervisor.swap(order_of(body)) : supervisor.swap_report(body.epoch());
+    SwapReport report =
+        body.epoch() == 0 ? supervisor.swap(order_of(body, identity)) : supervisor.swap_report(body.epoch());
     return reply([&](FlatBufferBuilder& builder) {
       auto before = builder.CreateString(report.before), after = builder.CreateString(report.after),
            reason = builder.CreateString(report.reason);

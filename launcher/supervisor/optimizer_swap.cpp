@@ -62,6 +62,8 @@ void OptimizerSwap::require_none() {
 }
 
 SwapReport OptimizerSwap::order(const SwapOrder& order) {
+  bool again = !order.from.empty() && order.from == ordered_.from && order.configuration == ordered_.configuration;
+  if (again && !order.dry_run) return report(current_.epoch);
   require_none();
   parts_.changes.require_none_under_way();
   const config::Config& before = parts_.epochs.config_of(parts_.epochs.first());
@@ -74,6 +76,7 @@ SwapReport OptimizerSwap::order(const SwapOrder& order) {
   if (order.dry_run) return report;
   if (!report.reason.empty()) fail("The swap to '{}' is refused: {}", report.after, report.reason);
   current_ = report;
+  ordered_ = order;
   begin(order);
   return current_;
 }

@@ -21,6 +21,7 @@ struct SwapOrder {
   std::vector<service::JobPlugin> plugins;  // its own, in the run directory, in the order of config::optimizers_of
   std::uint64_t warm_steps = 0;
   bool dry_run = false;
+  std::string from = {};  // who asks, and asks again when the answer was lost; empty: not known
 };
 
 enum class SwapState { none, preparing, warming, in_force, refused };
@@ -67,8 +68,9 @@ class OptimizerSwap {
  public:
   explicit OptimizerSwap(SwapParts parts);
 
-  /// Begins a swap, or, for a dry run, says what it would take. Throws Error(usage) for a configuration that cannot be,
-  /// Error when one is under way, when a change is, and when the host memory is not there.
+  /// Begins a swap, or, for a dry run, says what it would take. The same order of the same asker is one. Throws
+  /// Error(usage) for a configuration that cannot be, Error when one is under way, when a change is, and when the host
+  /// memory is not there.
   SwapReport order(const SwapOrder& order);
   /// Of a swap of this launcher's life. Throws Error.
   SwapReport report(std::uint64_t epoch);
@@ -101,6 +103,7 @@ class OptimizerSwap {
   EpochCrew crew_;
   Stage stage_ = Stage::idle;
   SwapReport current_;
+  SwapOrder ordered_;                         // the last one
   std::map<std::uint64_t, SwapReport> done_;  // by epoch
 };
 

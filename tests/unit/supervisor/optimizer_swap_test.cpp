@@ -77,7 +77,8 @@ class OptimizerSwapTest : public ::testing::Test {
     config.parallel.ranks = 2;
     config.optimizer.name = "lion";
     config.optimizer.hyper = {{"adamw.beta1", 0.9}, {"lion.beta1", 0.8}};
-    return {config::effective(config), {{{"lion", {"momentum"}, false}, "plugins/lion.so", 2}}, warm_steps, dry_run};
+    return {
+        config::effective(config), {{{"lion", {"momentum"}, false}, "plugins/lion.so", 2}}, warm_steps, dry_run, ""};
   }
 
   template <class Holds>
@@ -156,6 +157,15 @@ TEST_F(OptimizerSwapTest, ADryRunSaysWhatItNeedsAndChangesNothing) {
   EXPECT_EQ(report.from_step, 2 + warm_steps);
   EXPECT_FALSE(swap_->under_way());
   EXPECT_TRUE(service::read_job().epochs.empty());
+}
+
+TEST_F(OptimizerSwapTest, AnOrderWhoseAnswerWasLostIsOne) {
+  SwapOrder wish = order();
+  wish.from = "ctl.7";
+  EXPECT_EQ(swap_->order(wish).epoch, 1u);
+  EXPECT_EQ(swap_->order(wish).epoch, 1u);
+  wish.from = "ctl.8";
+  EXPECT_THROW(swap_->order(wish), Error) << "another person's is another one";
 }
 
 TEST_F(OptimizerSwapTest, IsOfferedOnlyWhenTheStandbyOfEveryCellIsReady) {
