@@ -36,7 +36,7 @@ void expect_each_step_once(const TrainingRun& run, int steps) {
 TEST(Swap, ToMuonAndBackLosesNoStepAndTheLossHasNoBump) {
   constexpr int steps = 400, counted = 20;
   TrainingRun undisturbed(settings(4, steps)), run(settings(4, steps));
-  ASSERT_EQ(undisturbed.train(), 0) << undisturbed.output();
+  ASSERT_EQ(undisturbed.train({}, 240), 0) << undisturbed.output();
   run.start();
   run.wait_for_step(60);
   auto there = swap(run, {"muon", "--set", "lr=0.02", "--set", "warm_steps=20"});
@@ -46,7 +46,7 @@ TEST(Swap, ToMuonAndBackLosesNoStepAndTheLossHasNoBump) {
   auto back = swap(run, {"adamw", "--set", "lr=0.003"});
   EXPECT_EQ(back.exit_code, 0) << back.output;
   EXPECT_THAT(back.output, HasSubstr("on: optimizer muon → adamw"));
-  ASSERT_EQ(run.wait(), 0) << run.output();
+  ASSERT_EQ(run.wait(240), 0) << run.output();
   expect_each_step_once(run, steps);
   for (const auto& line : run.metrics()) EXPECT_EQ(line["generation"], 1);
   for (int epoch : {1, 2}) {
@@ -70,7 +70,7 @@ class KillDuringASwap : public ::testing::TestWithParam<Disturbance> {
   static std::vector<std::string> wish() { return {"muon", "--set", "lr=0.02", "--set", "warm_steps=12"}; }
 
   static void finish(TrainingRun& run) {
-    ASSERT_EQ(run.wait(), 0) << run.output();
+    ASSERT_EQ(run.wait(240), 0) << run.output();
     expect_each_step_once(run, steps);
     EXPECT_EQ(first_step_of_epoch(run, 1), static_cast<std::uint64_t>(begin) + 14);
   }
@@ -122,10 +122,10 @@ TEST(Swap, ThatOneCellCannotFollowChangesNothing) {
     run.wait_for_step(seen += 5);
     if (int pid = standby_of(run.folder(), 2); pid > 0) ::kill(pid, SIGKILL);
   }
-  ASSERT_EQ(run.wait(), 0) << run.output();
+  ASSERT_EQ(run.wait(240), 0) << run.output();
   EXPECT_THAT(run.output(), HasSubstr("adamw → muon was refused by rank 2"));
   EXPECT_EQ(first_step_of_epoch(run, 1), 0u);
-  ASSERT_EQ(undisturbed.train(), 0) << undisturbed.output();
+  ASSERT_EQ(undisturbed.train({}, 240), 0) << undisturbed.output();
   EXPECT_EQ(run.losses(), undisturbed.losses());
   EXPECT_EQ(run.state_hash(), undisturbed.state_hash());
 }
@@ -143,7 +143,7 @@ TEST(Swap, GoesOverAllNodesOfARun) {
   run.first().wait_for_step(5, 150);
   auto answer = swap(run.first(), {"muon", "--set", "lr=0.02", "--set", "warm_steps=10"});
   EXPECT_EQ(answer.exit_code, 0) << answer.output;
-  EXPECT_THAT(run.wait(), ::testing::Each(0)) << run.output(0) << run.output(1);
+  EXPECT_THAT(run.wait(240), ::testing::Each(0)) << run.output(0) << run.output(1);
   expect_each_step_once(run.first(), steps);
   EXPECT_GT(first_step_of_epoch(run.first(), 1), 5u);
 }
@@ -161,9 +161,9 @@ TEST(Swap, ThatACellOfAnotherNodeCannotFollowChangesNothing) {
     run.first().wait_for_step(seen += 5);
     if (int pid = standby_of(run.folder(1), 1); pid > 0) ::kill(pid, SIGKILL);
   }
-  EXPECT_THAT(run.wait(), ::testing::Each(0)) << run.output(0) << run.output(1);
+  EXPECT_THAT(run.wait(240), ::testing::Each(0)) << run.output(0) << run.output(1);
   EXPECT_THAT(run.output(0), HasSubstr("adamw → muon was refused by rank 1"));
-  ASSERT_EQ(undisturbed.train(), 0) << undisturbed.output();
+  ASSERT_EQ(undisturbed.train({}, 240), 0) << undisturbed.output();
   EXPECT_EQ(run.first().losses(), undisturbed.losses());
   EXPECT_EQ(run.first().state_hash(), undisturbed.state_hash());
 }

@@ -53,7 +53,7 @@ std::uint64_t first_step_of_epoch(const TrainingRun& run, int epoch) {
 }
 
 void begin_swap_at(TrainingRun& run, int begin, const std::vector<std::string>& arguments) {
-  ASSERT_EQ(run.train({"--steps", std::to_string(begin)}), 0) << run.output();
+  ASSERT_EQ(run.train({"--steps", std::to_string(begin)}, 240), 0) << run.output();
   run.start();
   int worker = worker_that_starts(run);
   ::kill(worker, SIGSTOP);
