@@ -66,8 +66,8 @@ TEST(Plan, OfTheReferenceJobShowsThePublishedBytesBetweenNodes) {
     auto at = text.find(what);
     return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
   };
-  EXPECT_TRUE(row("… and every layer").ends_with("471.0     469.8     941.9")) << text;
-  EXPECT_TRUE(row("… and bf16 expert gradients").ends_with("246.0     239.5     477.5")) << text;
+  EXPECT_TRUE(row("… and every layer").find("471.0     469.8     941.9") != std::string::npos) << text;
+  EXPECT_TRUE(row("… and bf16 expert gradients").find("246.0     239.5     477.5") != std::string::npos) << text;
 }
 
 TEST(Plan, ParametersAreListedAsPatternsWithWhoUpdatesThem) {
