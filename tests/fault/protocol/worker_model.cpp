@@ -156,6 +156,24 @@ void Worker::require_setting(std::uint64_t number) const {
   throw Violation("a rank needs a setting that does not lie whole in its slot");
 }
 
+namespace {
+
+/// The decision, as the model keeps it until it is written.
+void note(const step_protocol::DecisionRecord& decision, int ranks, Cell& next) {
+  next.pending.change = static_cast<std::uint8_t>(decision.change_number);
+  next.pending.epoch = static_cast<std::uint8_t>(decision.state_epoch);
+  next.pending.swap_change = static_cast<std::uint8_t>(decision.swap_change);
+  next.pending.swap_step = static_cast<std::uint8_t>(decision.swap_step);
+  next.pending.refused = static_cast<std::uint8_t>(decision.refused_change);
+  next.pending.step = static_cast<std::uint8_t>(decision.step);
+  next.pending.generation = static_cast<std::uint8_t>(decision.loss_sum / ranks);
+  next.pending.stop_after = static_cast<std::uint8_t>(decision.stop_after);
+  next.pending.snapshot_after = static_cast<std::uint8_t>(decision.snapshot_after);
+  next.pending.snapshot_before = static_cast<std::uint8_t>(decision.snapshot_before);
+}
+
+}  // namespace
+
 void Worker::vote_and_decide() const {
   bool idle = !step_protocol::is_armed(cell.snapshot);
   if (cell.worker == WorkerAt::vote_publish) {
@@ -204,16 +222,7 @@ void Worker::vote_and_decide() const {
   require_setting(change);
   step_protocol::DecisionRecord decision = step_protocol::decide(votes, previous, policy(change));
   Cell& next = move("worker: decides");
-  next.pending.change = static_cast<std::uint8_t>(decision.change_number);
-  next.pending.epoch = static_cast<std::uint8_t>(decision.state_epoch);
-  next.pending.swap_change = static_cast<std::uint8_t>(decision.swap_change);
-  next.pending.swap_step = static_cast<std::uint8_t>(decision.swap_step);
-  next.pending.refused = static_cast<std::uint8_t>(decision.refused_change);
-  next.pending.step = static_cast<std::uint8_t>(decision.step);
-  next.pending.generation = static_cast<std::uint8_t>(decision.loss_sum / configuration.ranks);
-  next.pending.stop_after = static_cast<std::uint8_t>(decision.stop_after);
-  next.pending.snapshot_after = static_cast<std::uint8_t>(decision.snapshot_after);
-  next.pending.snapshot_before = static_cast<std::uint8_t>(decision.snapshot_before);
+  note(decision, configuration.ranks, next);
   next.worker = WorkerAt::record_begin;
   if (configuration.mutation == Mutation::decided_before_record) next.worker = WorkerAt::decided;
 }
