@@ -106,15 +106,21 @@ std::optional<Cells> Cells::attach(const config::Config& config, const service::
     service::JobEpoch first = job.first_epoch();
     auto placement = placement::build(config, rank, first.optimizers());
     auto all = shm::cell_layouts(config, placement, first.number);
-    for (const auto& name : lasting_segments(all, shm::epoch_layouts(config, placement, first.number)))
-      if (!names.contains(shm::held_name(rank, name))) return std::nullopt;
+    auto of_epoch = shm::epoch_layouts(config, placement, first.number);
+    auto is_held = [&](const std::string& name) { return names.contains(shm::held_name(rank, name)); };
+    for (const auto& name : lasting_segments(all, of_epoch))
+      if (!is_held(name)) return std::nullopt;
     os::Fd fd = keeper.get(shm::held_name(rank, control_name), soon());
     if (!has_head(fd)) return std::nullopt;
     shm::Segment segment = shm::Segment::attach(fd.get(), shm::control_layout(config, placement), job.id);
     service::Control control = service::control_of(segment);
     if (control.block->incarnation.load(std::memory_order_acquire) == 0) return std::nullopt;
-    std::string state = shm::state_name(step_protocol::epoch_in_force(*control.block));
-    if (!names.contains(shm::held_name(rank, state))) return std::nullopt;
+    // Of an epoch that another one took over from, some may have been given back.
+    std::uint64_t in_force = step_protocol::epoch_in_force(*control.block);
+    std::vector<std::string> needed = {shm::state_name(in_force), shm::side_name(in_force)};
+    if (in_force == first.number)
+      for (const shm::Layout& layout : of_epoch) needed.push_back(layout.name);
+    if (!std::all_of(needed.begin(), needed.end(), is_held)) return std::nullopt;
     cells.cells_.push_back({std::move(segment), control});
   }
   // The launcher before this one may have died between two cells.

@@ -97,7 +97,8 @@ TEST(Ctas, FewBoundTheRateOfTheirOwnTransfersAlone) {
   };
   std::vector<double> free = ms(0), enough = ms(16), few = ms(2);
   EXPECT_EQ(free, enough);
-  OperationTraffic traffic(config, placement, choices_of(config));
+  TrafficChoices choices = choices_of(config);
+  OperationTraffic traffic(config, placement, choices);
   int slower = 0;
   for (std::size_t i = 0; i < free.size(); ++i) {
     const Operation& operation = plan.operations[i];
