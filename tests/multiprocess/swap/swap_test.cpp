@@ -117,11 +117,7 @@ TEST(Swap, ThatOneCellCannotFollowChangesNothing) {
   run.wait_for_step(5);
   auto ordered = swap(run, {"muon", "--set", "lr=0.02", "--set", "warm_steps=250", "--wait", "0"});
   EXPECT_THAT(ordered.output, HasSubstr("is not in force after"));
-  std::uint64_t seen = run.last_step();
-  for (int i = 0; i < 2; ++i) {
-    run.wait_for_step(seen += 5);
-    if (int pid = standby_of(run.folder(), 2); pid > 0) ::kill(pid, SIGKILL);
-  }
+  kill_standbys(run.folder(), 2, [&] { return run.output(); });
   ASSERT_EQ(run.wait(240), 0) << run.output();
   EXPECT_THAT(run.output(), HasSubstr("adamw → muon was refused by rank 2"));
   EXPECT_EQ(first_step_of_epoch(run, 1), 0u);
@@ -156,11 +152,7 @@ TEST(Swap, ThatACellOfAnotherNodeCannotFollowChangesNothing) {
   run.first().wait_for_step(5, 150);
   auto ordered = swap(run.first(), {"muon", "--set", "lr=0.02", "--set", "warm_steps=150", "--wait", "0"});
   EXPECT_THAT(ordered.output, HasSubstr("is not in force after"));
-  std::uint64_t seen = run.first().last_step();
-  for (int i = 0; i < 2; ++i) {
-    run.first().wait_for_step(seen += 5);
-    if (int pid = standby_of(run.folder(1), 1); pid > 0) ::kill(pid, SIGKILL);
-  }
+  kill_standbys(run.folder(1), 1, [&] { return run.output(0); });
   EXPECT_THAT(run.wait(240), ::testing::Each(0)) << run.output(0) << run.output(1);
   EXPECT_THAT(run.output(0), HasSubstr("adamw → muon was refused by rank 1"));
   ASSERT_EQ(undisturbed.train({}, 240), 0) << undisturbed.output();

@@ -46,6 +46,19 @@ int standby_of(const std::string& folder, int rank, int epoch) {
   return found.empty() ? 0 : found.front();
 }
 
+void kill_standbys(const std::string& folder, int rank, const std::function<std::string()>& output) {
+  int last = 0;
+  auto another = [&] {
+    if (output().find("was refused by rank") != std::string::npos) return true;
+    int pid = standby_of(folder, rank);
+    if (pid == 0 || pid == last) return false;
+    ::kill(pid, SIGKILL);
+    last = pid;
+    return true;
+  };
+  for (int i = 0; i < 2; ++i) wait_until(another, 60, "a standby server");
+}
+
 std::uint64_t first_step_of_epoch(const TrainingRun& run, int epoch) {
   for (const auto& line : run.metrics())
     if (line["state_epoch"] == epoch) return line["step"];

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,10 @@ TrainingRun::Answer swap(const TrainingRun& run, std::vector<std::string> argume
 
 /// The process of the standby optimizer server of a rank of a run directory; 0: there is none.
 int standby_of(const std::string& folder, int rank, int epoch = 1);
+
+/// Kills the standby server of a rank, and the one that comes in its place: then the rank cannot follow. `output`: of
+/// the launcher that says so, which ends the wait for another one.
+void kill_standbys(const std::string& folder, int rank, const std::function<std::string()>& output);
 
 /// The first step that the optimizer of state epoch `epoch` updates, by the metrics; 0: none.
 std::uint64_t first_step_of_epoch(const TrainingRun& run, int epoch);
