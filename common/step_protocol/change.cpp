@@ -4,6 +4,7 @@
 #include <iterator>
 #include <span>
 
+#include "common/base/barrier.h"
 #include "common/base/error.h"
 
 namespace ganymede::step_protocol {
@@ -53,7 +54,7 @@ Setting offered_setting(const ControlBlock& block) {
   while (true) {
     std::uint64_t number = block.prepared_change.load(std::memory_order_acquire);
     Setting setting = setting_of(block, number);
-    std::atomic_thread_fence(std::memory_order_acquire);
+    full_barrier();
     if (block.prepared_change.load(std::memory_order_relaxed) == number) return setting;
   }
 }
@@ -70,7 +71,7 @@ std::optional<DecisionRecord> newest_record(const ControlBlock& block) {
   while (true) {
     std::uint64_t step = block.decided_step.load(std::memory_order_acquire);
     DecisionRecord record = block.record_of(step);
-    std::atomic_thread_fence(std::memory_order_acquire);
+    full_barrier();
     // Its slot is not written before the next step is decided.
     if (block.decided_step.load(std::memory_order_relaxed) != step) continue;
     if (step == 0 || record.step != step || !record.intact()) return std::nullopt;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "common/base/barrier.h"
 #include "common/base/error.h"
-#include "common/os/barrier.h"
 #include "common/os/futex.h"
 #include "common/step_protocol/snapshot_machine.h"
 
@@ -32,7 +32,7 @@ void read_chunk(const LiveCell& cell, std::uint64_t step, int chunk, std::span<f
                 outputs[column + 1]);
   }
   // Rule 19: if a store of the overwrite was seen above, the flag that was stored before it is seen below.
-  os::full_barrier();
+  full_barrier();
   std::uint64_t flag = cell.image_flags[chunk].load(std::memory_order_acquire);
   if (image_taken(flag, step)) {
     std::size_t image = image_slot(flag) * outputs.size() * placement::chunk_elements;

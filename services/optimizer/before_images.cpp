@@ -4,9 +4,9 @@
 #include <chrono>
 #include <thread>
 
+#include "common/base/barrier.h"
 #include "common/base/error.h"
 #include "common/base/log.h"
-#include "common/os/barrier.h"
 #include "common/os/futex.h"
 #include "common/step_protocol/snapshot_machine.h"
 
@@ -101,7 +101,7 @@ bool BeforeImages::save(std::uint64_t step, std::int64_t chunk) {
   memory_.image_flags[chunk].store(sp::image_flag_word(step, next_), std::memory_order_release);
   // The flag must be seen before any store of the overwrite that follows (rule 19); a release store alone does not
   // order what comes after it.
-  os::full_barrier();
+  full_barrier();
   next_ = (next_ + 1) % held_.size();
   return true;
 }

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/base/barrier.h"
 #include "common/base/error.h"
-#include "common/os/barrier.h"
 
 namespace ganymede::collectives {
 namespace {
@@ -78,7 +78,7 @@ void Channel::count_filled(int peer) {
 
 void Channel::count_taken(int peer) {
   // A peer first leaves, then reuses its memory: if it has not left by now, what was read before this line is right.
-  os::full_barrier();
+  full_barrier();
   const Peer& from = peers_[peer];
   if (from.head->left.load(std::memory_order_acquire) >= from.generation) {
     throw CollectiveError(fmt::format("group {}: rank {} has left it", name_, from.rank));
