@@ -98,6 +98,27 @@ TEST(AdamW, ConstantGradientMovesByTheLearningRateFromTheFirstStep) {
   }
 }
 
+/// The root of an infinite second moment is infinite, also after its correction: the step is zero, not NaN.
+TEST(AdamW, ParameterWhoseSecondMomentOverflowsStaysWhereItIs) {
+  Parameters p = start(35, 2), before = p;
+  update(p, std::vector<float>(35, 1e25f), step_of(1), 35, false);
+  EXPECT_EQ(p.value, before.value);
+  EXPECT_TRUE(std::isinf(p.state[1][0]));
+}
+
+/// Factors are kept from call to call: each has to be of its own step.
+TEST(AdamW, CallsOfDifferentStepsAndRulesDoNotDisturbOneAnother) {
+  Parameters alone = start(64, 2), mixed = alone, other = alone;
+  std::vector<float> gradient = gradients(1, 64);
+  update(alone, gradient, step_of(5, 0.5), 64);
+  update(other, gradient, step_of(4, 0.5), 64);
+  update(other, gradient, step_of(5, 0.5), 64, false);
+  update(other, gradient, step_of(5, 0.25), 64);
+  update(mixed, gradient, step_of(5, 0.5), 64);
+  EXPECT_EQ(mixed.value, alone.value);
+  EXPECT_NE(other.value, alone.value);
+}
+
 TEST(AdamW, RefusesACallerOfAnotherAbi) {
   GanymedeStep step = step_of(1);
   GanymedeChunk chunk{};
