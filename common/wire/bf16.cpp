@@ -52,17 +52,21 @@ void stream_as_fp32(const float* from, float* to, std::size_t count) {
   stream(from + lead, to + lead, count - lead);
 }
 
-/// By blocks that stay in the first cache: a vector of fp32 gives half a vector of bf16.
+/// Two vectors of fp32 give a vector of bf16. One lane is no vector to stream.
 void stream_as_bf16(const float* from, std::uint16_t* to, std::size_t count) {
-  constexpr std::size_t block = 1024;  // a multiple of every unit's lanes
-  HWY_ALIGN std::uint16_t rounded[block];
-  const std::size_t lead = elements_before_a_vector(to, count);
-  encode(from, to, lead);
-  for (std::size_t at = lead; at < count; at += block) {
-    const std::size_t number = count - at < block ? count - at : block;
-    encode(from + at, rounded, number);
-    stream(rounded, to + at, number);
+  std::size_t at = elements_before_a_vector(to, count);
+  encode(from, to, at);
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<float> single;
+  const hn::ScalableTag<std::uint16_t> whole;
+  const std::size_t half = hn::Lanes(single);
+  for (; at + 2 * half <= count; at += 2 * half) {
+    auto low = to_bf16(single, hn::LoadU(single, from + at));
+    auto high = to_bf16(single, hn::LoadU(single, from + at + half));
+    hn::Stream(hn::Combine(whole, high, low), whole, to + at);
   }
+#endif
+  encode(from + at, to + at, count - at);
 }
 
 }  // namespace ganymede::wire::HWY_NAMESPACE
