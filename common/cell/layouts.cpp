@@ -80,7 +80,9 @@ Layout state_layout(const placement::Placement& placement, std::uint64_t epoch) 
   for (std::int64_t elements : placement.columns) {
     entries.push_back(entry(fmt::format("slot.{}", slots++), ElementType::f32, {elements}));
   }
-  entries.push_back(entry("redo", ElementType::f32, {redo_rows(placement), placement::chunk_elements}));
+  entries.push_back(entry("strips", ElementType::u64, {placement.strips, sizeof(step_protocol::StripWords) / 8}));
+  entries.push_back(
+      entry("redo", ElementType::f32, {placement.strips, redo_rows(placement), placement::tile_elements}));
   return lay_out(state_name(epoch), std::move(entries));
 }
 

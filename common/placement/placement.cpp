@@ -149,6 +149,7 @@ Placement build(const config::Config& config, int rank, const std::vector<Optimi
   placement.parameters = model_spec::parameters(config.model);
   placement.update = update_groups(config.optimizer, placement.parameters, optimizers);
   check_replicas(config, placement.update.optimizers);
+  placement.strips = strips_of_a_thread * std::max(config.optimizer.threads, 1);
   placement.buckets = fill_buckets(placement.parameters, {placement.first_expert, placement.local_experts});
   share_out(placement, config.model.experts);
   for (int i = 0; i < static_cast<int>(placement.buckets.size()); i++) {

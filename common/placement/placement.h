@@ -86,7 +86,7 @@ struct OwnedRange {
 /// chunks after all first phases, the master.
 enum class Phase : std::uint8_t { whole, state, master };
 
-/// The unit of the optimizer's redo: a run of elements of one bucket under one update rule.
+/// The unit of counting, snapshots and checkpoints: a run of elements of one bucket under one update rule.
 struct Chunk {
   int bucket = 0;
   int parameter = 0;       // the parameter it lies in; -1 for a gap
@@ -99,6 +99,10 @@ struct Chunk {
 };
 
 constexpr std::int64_t chunk_elements = 16 * 1024;  // 64 KiB of fp32 a slot
+/// The unit of the optimizer's redo, a part of a chunk: 2 KiB of fp32 a slot, so that old and new values of a tile, and
+/// what is prefetched of the next one, stay in a first cache of 32 KiB.
+constexpr std::int64_t tile_elements = 512;
+constexpr int strips_of_a_thread = 4;  // a thread that is held up holds up one of them
 
 struct Placement {
   int rank = 0, world = 1, expert_group = 1;
@@ -117,6 +121,7 @@ struct Placement {
   /// In update order: the first phases of all matrices, then all else, each with buckets in forward order. Never none:
   /// one of no elements if need be.
   std::vector<Chunk> chunks;
+  int strips = strips_of_a_thread;  // that the optimizer server updates at once, each with a redo area of its own
   std::int64_t shard_elements = 0;  // of this rank's master array, all buckets, aligned; at least `alignment`
   /// Elements of each column of state: column i holds the i-th slot of whichever optimizer updates an element, for
   /// those that have so many.

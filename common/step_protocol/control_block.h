@@ -133,7 +133,13 @@ struct ControlBlock {
 /// `state.<epoch>`, written by the epoch's optimizer server.
 struct EpochWords {
   Word chunks_done;  // step × chunks + k (rule 12); starts at load_step × chunks
-  Word seal;         // step × chunks + k + 1 of the chunk whose redo area is complete; 0: none (rule 13)
+};
+
+/// How far a strip of the chunks that are being updated is (tile_machine.h). On a cache line of its own: one thread
+/// writes it, tile after tile. In the segment `state.<epoch>`.
+struct alignas(64) StripWords {
+  Word done;  // tiles_word of the tiles that are done (rule 12)
+  Word seal;  // tiles_word of the tile whose redo area is complete + 1; 0: none (rule 13)
 };
 
 /// One per service of the cell, written by that service: what `ctl where` and the launcher's watch read.

@@ -33,19 +33,7 @@ UpdateAction next_action(const UpdateState& state, const UpdateWords& words, std
     }
     return {UpdateActionKind::await_decision, committed + 1, 0};
   }
-  auto act = [&](UpdateActionKind kind) { return UpdateAction{kind, committed + 1, chunk}; };
-  switch (state.stage) {
-    case UpdateStage::fresh:  // rule 13: a seal is believed only for the chunk that is next to count
-      if (words.seal == words.chunks_done + 1) return act(UpdateActionKind::copy);
-      return act(words.seal == 0 ? UpdateActionKind::compute : UpdateActionKind::clear_seal);
-    case UpdateStage::cleared:
-      return act(UpdateActionKind::compute);
-    case UpdateStage::computed:
-      return act(UpdateActionKind::store_seal);
-    case UpdateStage::copied:
-      return act(UpdateActionKind::count);
-  }
-  impossible(__FILE__, __LINE__, "unknown stage of an update");
+  return {state.stage == UpdateStage::fresh ? UpdateActionKind::update : UpdateActionKind::count, committed + 1, chunk};
 }
 
 UpdateState after(const UpdateState& state, const UpdateAction& action) {
@@ -53,13 +41,8 @@ UpdateState after(const UpdateState& state, const UpdateAction& action) {
     case UpdateActionKind::await_decision:
     case UpdateActionKind::arm_snapshot:
       return state;
-    case UpdateActionKind::clear_seal:
-      return {UpdateStage::cleared};
-    case UpdateActionKind::compute:
-      return {UpdateStage::computed};
-    case UpdateActionKind::copy:
-      return {UpdateStage::copied};
-    case UpdateActionKind::store_seal:  // the seal itself says what is next
+    case UpdateActionKind::update:
+      return {UpdateStage::updated};
     case UpdateActionKind::count:
       return {UpdateStage::fresh};
   }

@@ -52,7 +52,7 @@ std::string purpose(const std::string& name) {
       {"control", "counters of the step protocol, the decision record, what the services do"},
       {"master", "fp32 parameters of this rank"},
       {"working", "parameters in the format in which they are gathered"},
-      {"state", "the optimizer's state, and the chunk being updated (redo)"},
+      {"state", "the optimizer's state, and the tiles being updated (redo)"},
       {"gradients", "fp32 gradients of this rank"},
       {"arena", "inputs of layers, moved out of the worker (offload.fraction)"},
       {"exchange", "channels of the ranks of this node for collectives"},

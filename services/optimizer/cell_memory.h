@@ -20,11 +20,12 @@ struct CellMemory {
   std::span<const float> gradients;                        // [shard_elements]
   std::span<float> master;                                 // [shard_elements]
   std::vector<std::span<float>> state;                     // per column [Placement::columns]
-  std::span<float> redo;                                   // [1 + columns][chunk_elements]: master, then state
+  std::span<float> redo;                                   // [strips][1 + columns][tile_elements]: master, then state
   std::span<std::byte> working;                            // [working_form.bytes]
   wire::WorkingForm working_form;                          // which bucket lies there where, and in which format
   std::span<step_protocol::Word> read_marks, image_flags;  // [chunks]
   std::span<float> images;                                 // [side slots][1 + columns][chunk_elements]
+  std::span<step_protocol::StripWords> strips = {};        // [Placement::strips]
   std::span<std::uint64_t> began = {};                     // EpochState::began; none: all of it began with the run
   // Of matrices, where an optimizer updates some.
   std::span<step_protocol::Word> matrices_sent = {};            // [buckets]

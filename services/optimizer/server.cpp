@@ -89,6 +89,9 @@ CellMemory attach(service::Context& context, std::uint64_t epoch) {
     memory.returned = matrices.span<const float>("returned");
   }
   memory.redo = state.span<float>("redo");
+  std::span<Word> strips = state.span<Word>("strips");
+  memory.strips = {reinterpret_cast<step_protocol::StripWords*>(strips.data()),
+                   strips.size_bytes() / sizeof(step_protocol::StripWords)};
   memory.working = context.segment("working").span<std::byte>("values");
   memory.working_form = wire::working_form(context.config(), placement);
   memory.read_marks = side.span<Word>("read_marks");
@@ -190,7 +193,8 @@ void serve(service::Context& context, std::uint64_t epoch, const std::function<b
       continue;
     }
     int now = placement.chunks[done.action.chunk].bucket;
-    if (done.action.kind == UpdateActionKind::compute && !done.carried_out) {
+    if (!done.carried_out) {
+      if (context.finishing()) break;
       bucket = -1;
       await_matrices(context, now, memory.matrices_returned[static_cast<std::size_t>(now)], done.action);
       continue;

@@ -10,14 +10,14 @@ namespace ganymede::optimizer {
 namespace {
 
 constexpr int spins =
-    2000;  // some tens of microseconds where a pause takes time: longer than the time between the chunks of a step
-constexpr int fewest_pieces = 8;  // of a chunk that threads share: some 2,000 elements
+    2000;  // some tens of microseconds where a pause takes time: longer than the time between the spans of a step
+constexpr int fewest_pieces = 8;
 
 }  // namespace
 
-Team::Team(int threads)
-    : pieces_(threads > 1 ? std::max(threads, fewest_pieces) : 1),
-      shares_(static_cast<std::size_t>(std::max(threads, 1))) {
+Team::Team(int threads) : Team(threads, threads > 1 ? std::max(threads, fewest_pieces) : 1) {}
+
+Team::Team(int threads, int pieces) : pieces_(pieces), shares_(static_cast<std::size_t>(std::max(threads, 1))) {
   int count = std::max(threads, 1);
   for (int i = 0; i < count; i++) {
     shares_[i].begin = pieces_ * i / count;

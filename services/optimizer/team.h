@@ -14,13 +14,15 @@ namespace ganymede::optimizer {
 /// has put aside, for a worker's that computes on the same core, holds up nobody. Used by one thread at a time.
 class Team {
  public:
-  /// `threads` ≥ 1, the calling thread included.
+  /// `threads` ≥ 1, the calling thread included. `pieces` ≥ 1: of a round.
+  Team(int threads, int pieces);
+  /// With 1 piece for one thread, else at least one a thread.
   explicit Team(int threads);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  /// Pieces of a round: 1 for one thread, else at least one a thread.
+  /// Pieces of a round.
   int pieces() const { return pieces_; }
   /// Calls work(0) … work(pieces() - 1), here and in the other threads; returns when all are done. `work` does not
   /// throw.

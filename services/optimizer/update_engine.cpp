@@ -37,8 +37,11 @@ UpdateEngine::UpdateEngine(const placement::Placement& placement, Tables tables,
     : placement_(placement),
       memory_(memory),
       options_(std::move(options)),
-      update_(placement, std::move(tables), memory, options_.bias_update_rate, options_.threads),
-      images_(placement, memory, options_.side_wait_seconds) {
+      update_(placement, std::move(tables), memory, options_.bias_update_rate),
+      images_(placement, memory, options_.side_wait_seconds),
+      span_update_(placement, memory, update_, images_, std::max(options_.threads, 1)) {
+  span_update_.finishing = options_.finishing;
+  span_update_.observed = options_.observed;
   bucket_end_.assign(placement.buckets.size(), 0);
   matrices_end_.assign(placement.buckets.size(), 0);
   for (std::size_t chunk = 0; chunk < placement.chunks.size(); chunk++) {
@@ -70,7 +73,6 @@ sp::UpdateWords UpdateEngine::read_words() {
   sp::ControlBlock& control = *memory_.control;
   sp::UpdateWords words;
   words.chunks_done = memory_.words->chunks_done.load(std::memory_order_acquire);
-  words.seal = memory_.words->seal.load(std::memory_order_acquire);
   words.snapshot = control.snapshot.load(std::memory_order_acquire);
   words.decided_step = control.decided_step.load(std::memory_order_acquire);
   std::uint64_t committed = sp::committed_step(words.chunks_done, placement_.chunks.size());
@@ -123,11 +125,6 @@ void UpdateEngine::check_record(const sp::DecisionRecord& record) const {
   }
 }
 
-/// Whether the action's chunk gets new values: not in a skipped step, and a gap stays zero.
-bool UpdateEngine::changes(const Action& action) const {
-  return record_.apply != 0 && update_.changes(placement_.chunks[action.chunk], scope());
-}
-
 bool UpdateEngine::perform(const Action& action) {
   switch (action.kind) {
     case UpdateActionKind::await_decision:
@@ -135,21 +132,8 @@ bool UpdateEngine::perform(const Action& action) {
     case UpdateActionKind::arm_snapshot:
       arm(action.step);
       return true;
-    case UpdateActionKind::clear_seal:
-      memory_.words->seal.store(0, std::memory_order_release);
-      return true;
-    case UpdateActionKind::compute:
-      return compute(action);
-    case UpdateActionKind::store_seal:
-      memory_.words->seal.store(memory_.words->chunks_done.load(std::memory_order_relaxed) + 1,
-                                std::memory_order_release);
-      return true;
-    case UpdateActionKind::copy:
-      if (!changes(action)) return true;
-      if (scope() == Scope::all && !images_.protect(static_cast<std::int64_t>(action.chunk), options_.finishing))
-        return false;
-      update_.copy(placement_.chunks[action.chunk], action.step, scope());
-      return true;
+    case UpdateActionKind::update:
+      return update(action);
     case UpdateActionKind::count:
       count(action);
       return true;
@@ -157,15 +141,20 @@ bool UpdateEngine::perform(const Action& action) {
   impossible(__FILE__, __LINE__, "unknown action of an update");
 }
 
-bool UpdateEngine::compute(const Action& action) {
-  if (!changes(action)) return true;
-  const placement::Chunk& chunk = placement_.chunks[action.chunk];
-  if (chunk.phase == placement::Phase::master &&
-      memory_.matrices_returned[chunk.bucket].load(std::memory_order_acquire) != action.step) {
-    return false;
-  }
-  update_.compute(chunk, record_, scope());
-  return true;
+bool UpdateEngine::update(const Action& action) {
+  if (record_.apply == 0) return true;
+  const Span& span = span_update_.spans().at(action.chunk);
+  if (awaits_matrices(span, action.step)) return false;
+  update_.begin(record_, scope());
+  return span_update_.run(span, memory_.words->chunks_done.load(std::memory_order_relaxed));
+}
+
+bool UpdateEngine::awaits_matrices(const Span& span, std::uint64_t step) const {
+  if (scope() == Scope::state) return false;  // which has no second phase
+  auto first = placement_.chunks.begin() + static_cast<std::ptrdiff_t>(span.first);
+  auto end = placement_.chunks.begin() + static_cast<std::ptrdiff_t>(span.end);
+  bool second = std::any_of(first, end, [](const auto& chunk) { return chunk.phase == placement::Phase::master; });
+  return second && memory_.matrices_returned[first->bucket].load(std::memory_order_acquire) != step;
 }
 
 void UpdateEngine::arm(std::uint64_t step) {
@@ -178,13 +167,14 @@ void UpdateEngine::arm(std::uint64_t step) {
 }
 
 void UpdateEngine::count(const Action& action) {
-  std::uint64_t done = memory_.words->chunks_done.load(std::memory_order_relaxed) + 1;
+  const Span& span = span_update_.spans().at(action.chunk);
+  std::uint64_t done = memory_.words->chunks_done.load(std::memory_order_relaxed) + (span.end - span.first);
   memory_.words->chunks_done.store(done, std::memory_order_release);
   if (scope() == Scope::all) {
-    publish_buckets(action.step, action.chunk, action.chunk + 1);
-    publish_matrices(action.step, action.chunk, action.chunk + 1);
+    publish_buckets(action.step, span.first, span.end);
+    publish_matrices(action.step, span.first, span.end);
   }
-  if (action.chunk + 1 < placement_.chunks.size()) return;
+  if (span.end < placement_.chunks.size()) return;
   os::wake(memory_.words->chunks_done);  // whoever waits on the word waits for a whole step
   images_.report(action.step);
 }

@@ -9,7 +9,8 @@
 #include "common/step_protocol/update_machine.h"
 #include "services/optimizer/before_images.h"
 #include "services/optimizer/cell_memory.h"
-#include "services/optimizer/chunk_update.h"
+#include "services/optimizer/span_update.h"
+#include "services/optimizer/tile_update.h"
 
 namespace ganymede::optimizer {
 
@@ -17,16 +18,17 @@ struct EngineOptions {
   double bias_update_rate = 0;
   std::uint64_t optimizer_hash = 0;  // of the loaded plugin; records must name the same
   std::uint64_t state_epoch = 0;     // that this server updates
-  int threads = 1;                   // that share a chunk
+  int threads = 1;                   // that share a span
   double side_wait_seconds = 120;    // with a full side buffer, before the snapshot is cancelled
   std::function<bool()> finishing = [] { return false; };
+  std::function<void(const TileEvent&)> observed{};  // for tests, see SpanUpdate
 };
 
 /// What `advance` did.
 struct Advance {
   step_protocol::UpdateAction action;
-  bool carried_out = false;  // false: nothing to do yet, or finishing; a chunk of the second phase of matrices is not
-                             // computed before `matrices_returned` of its bucket is the action's step
+  bool carried_out = false;  // false: nothing to do yet, or finishing; a span with a second phase of matrices is not
+                             // updated before `matrices_returned` of its bucket is the action's step
 };
 
 /// Carries out the optimizer server's half of the protocol on the memory of one cell, one action at a time. Everything
@@ -53,8 +55,8 @@ class UpdateEngine {
   step_protocol::ServerPart part_of(const step_protocol::DecisionRecord& record) const;
   Scope scope() const;
   bool perform(const Action& action);
-  bool compute(const Action& action);
-  bool changes(const Action& action) const;
+  bool update(const Action& action);
+  bool awaits_matrices(const Span& span, std::uint64_t step) const;
   void arm(std::uint64_t step);
   void count(const Action& action);
   void publish_buckets(std::uint64_t step, std::uint64_t from, std::uint64_t to);
@@ -63,8 +65,9 @@ class UpdateEngine {
   const placement::Placement& placement_;
   const CellMemory& memory_;
   EngineOptions options_;
-  ChunkUpdate update_;
+  TileUpdate update_;
   BeforeImages images_;
+  SpanUpdate span_update_;
   std::vector<std::uint64_t> bucket_end_;    // per bucket: chunks of a step up to and with its last one
   std::vector<std::uint64_t> matrices_end_;  // … its last one in the first phase of matrices; 0: none
   step_protocol::UpdateState state_;

@@ -66,6 +66,13 @@ Cell& add_move(std::vector<Move>& moves, const State& state, int rank, const cha
   return moves.back().state.cells[rank];
 }
 
+bool holds_nothing(const Epoch& server) {
+  for (int strip = 0; strip < max_strips; ++strip) {
+    if (server.stage[strip] != 0 || server.part[strip] != 0) return false;
+  }
+  return server.adopted == 0;
+}
+
 /// A person orders the next change; the launchers prepare it, cell by cell, and go on wherever they were killed.
 void change_moves(const Configuration& configuration, const State& state, std::vector<Move>& moves) {
   bool in_force = configuration.mutation == Mutation::next_change_at_once;
@@ -135,10 +142,11 @@ void crash_moves(const Configuration& configuration, const State& state, int onl
     // A server between chunks and a reader without an order hold nothing that dies with them.
     for (int epoch = 0; epoch < max_epochs; ++epoch) {
       const Epoch& server = cell.epochs[epoch];
-      bool holds = server.alive != 0 && (server.stage != 0 || server.part != 0);
+      bool holds = server.alive != 0 && !holds_nothing(server);
       if (!holds || (only_server >= 0 && only_server != rank * max_epochs + epoch)) continue;
       Epoch& next = add_move(moves, state, rank, "kill optimizer server").epochs[epoch];
-      next.alive = next.stage = next.part = 0;
+      next.alive = next.adopted = 0;
+      for (int strip = 0; strip < max_strips; ++strip) next.stage[strip] = next.part[strip] = 0;
       ++moves.back().state.faults;
     }
     if (only_server >= 0) continue;
@@ -167,8 +175,8 @@ void all_moves(const Configuration& configuration, const State& state, std::vect
   for (int server = 0; server < configuration.ranks * max_epochs; ++server) {
     std::size_t before = moves.size();
     if (!server_moves(configuration, state, server / max_epochs, server % max_epochs, moves)) continue;
-    // Partial-order reduction. The move touches words that only this server and its successors look at: it commutes
-    // with every move and kill of another process, so exploring it and this server's own death here is enough.
+    // Partial-order reduction. The moves touch words that only this server and its successors look at: they commute
+    // with every move and kill of another process, so exploring them and this server's own death here is enough.
     moves.erase(moves.begin(), moves.begin() + static_cast<std::ptrdiff_t>(before));
     crash_moves(configuration, state, server, moves);
     return;

@@ -16,8 +16,10 @@ constexpr int max_ranks = 3;
 constexpr int max_chunks = 2;
 constexpr int max_steps = 4;
 constexpr int max_epochs = 2;
+constexpr int max_strips = 2;
 
 using Content = std::uint16_t;  // nibble i: generation of the gradients applied in step i + 1; 0: not applied
+constexpr Content torn_content = 0xffff;
 
 /// One rule switched off, so that the explorer is known to see what it guards against.
 enum class Mutation : std::uint8_t {
@@ -31,7 +33,7 @@ enum class Mutation : std::uint8_t {
   one_record_slot,          // the record of the step before is lost to a kill while the next one is written
   no_redo_area,             // the update is computed in place
   seal_before_redo,         // the seal is stored before the redo area is complete
-  any_seal_believed,        // rule 13: the seal's step and chunk are not compared
+  any_seal_believed,        // rule 13: the seal's step, chunk and tile are not compared
   snapshot_while_busy,      // rule 18: ordered although one is under way
   armed_late,               // rule 18: after the first copy of the next step
   no_before_image,          // rule 19
@@ -51,7 +53,8 @@ enum class Mutation : std::uint8_t {
 
 struct Configuration {
   int ranks = 1;
-  int chunks = 1;  // of a cell; each is a bucket of its own
+  int chunks = 1;  // of a cell; each is a bucket and a span of its own, of two tiles
+  int strips = 1;  // that share the tiles of a chunk
   int steps = 2;
   int faults = 1;
   bool reader = false;  // with the checkpoint service
@@ -106,9 +109,10 @@ enum class ReaderAt : std::uint8_t { dead, starting, idle, read_first, read_seco
 
 /// The segment of a state epoch, and its optimizer server. The state of a chunk has seen the same steps as the chunk.
 struct Epoch {
-  Content slot[max_chunks][2] = {}, redo[2] = {};
-  std::uint8_t chunks_done = 0, seal = 0;
-  std::uint8_t alive = 0, stage = 0, part = 0, unused = 0;  // of the server
+  Content slot[max_chunks][2] = {}, redo[max_strips] = {};
+  std::uint8_t chunks_done = 0, done[max_strips] = {}, seal[max_strips] = {};
+  std::uint8_t alive = 0, adopted = 0, unused = 0;             // of the server; adopted: halves of a state
+  std::uint8_t stage[max_strips] = {}, part[max_strips] = {};  // of the server, with each strip
 };
 
 struct Cell {
@@ -175,12 +179,14 @@ Content expected_content(const State& state, int step);
 int record_slot(const Configuration& configuration, int step);
 /// The record as the production functions take it.
 step_protocol::DecisionRecord production_record(const Record& record);
+/// Whether nothing would die with the optimizer server.
+bool holds_nothing(const Epoch& server);
 /// The state with one move made by `rank`, to be filled in by the caller.
 Cell& add_move(std::vector<Move>& moves, const State& state, int rank, const char* what);
 
 // Each appends the moves that the process can make; an invariant that a move breaks throws Violation.
 void worker_moves(const Configuration& configuration, const State& state, int rank, std::vector<Move>& moves);
-/// Returns true when the only move touches nothing that another process reads or writes.
+/// Returns true when there are moves and none touches what another process reads or writes.
 bool server_moves(const Configuration& configuration, const State& state, int rank, int epoch,
                   std::vector<Move>& moves);
 void reader_moves(const Configuration& configuration, const State& state, int rank, std::vector<Move>& moves);

@@ -29,6 +29,11 @@ INSTANTIATE_TEST_SUITE_P(
     Cells, EveryInterleaving,
     testing::Values(
         Case{"OneRankThreeFaults", {.ranks = 1, .chunks = 2, .steps = 4, .faults = 3}},
+        Case{"OneRankTwoStrips", {.ranks = 1, .chunks = 2, .strips = 2, .steps = 3, .faults = 3}},
+        Case{"TwoRanksTwoStrips", {.ranks = 2, .chunks = 1, .strips = 2, .steps = 2, .faults = 1}},
+        Case{"MatrixOfTwoStrips", {.ranks = 1, .chunks = 2, .strips = 2, .steps = 2, .faults = 3, .matrices = true}},
+        Case{"SnapshotsOfTwoStrips",
+             {.ranks = 1, .chunks = 2, .strips = 2, .steps = 3, .faults = 1, .reader = true, .snapshot_every = 1}},
         Case{"OneRankFourFaults", {.ranks = 1, .chunks = 2, .steps = 3, .faults = 4}},
         Case{"TwoRanksTwoFaults", {.ranks = 2, .chunks = 1, .steps = 3, .faults = 2}},
         Case{"TwoRanksThreeFaults", {.ranks = 2, .chunks = 1, .steps = 2, .faults = 3}},

@@ -7,9 +7,10 @@
 
 namespace ganymede::optimizer {
 
-LargeCell::LargeCell(int millions)
+LargeCell::LargeCell(int millions, int threads)
     : control_(std::make_unique<step_protocol::ControlBlock>()), words_(std::make_unique<step_protocol::EpochWords>()) {
   config_.wire.dense_gather = config::ParameterWire::bf16;
+  config_.optimizer.threads = threads;
   config_.model.layers = 1;
   config_.model.experts = 0;
   config_.model.hidden = 1024;
@@ -20,7 +21,8 @@ LargeCell::LargeCell(int millions)
   master_.resize(elements);
   first_.resize(elements);
   second_.resize(elements);
-  redo_.resize(3 * placement::chunk_elements);
+  redo_.resize(static_cast<std::size_t>(placement.strips) * 3 * placement::tile_elements);
+  strips_ = std::vector<step_protocol::StripWords>(static_cast<std::size_t>(placement.strips));
   wire::WorkingForm form = wire::working_form(config_, placement);
   working_.resize(static_cast<std::size_t>(form.bytes));
   ready_ = std::vector<step_protocol::Word>(placement.buckets.size());
@@ -28,6 +30,7 @@ LargeCell::LargeCell(int millions)
   flags_ = std::vector<step_protocol::Word>(placement.chunks.size());
   memory = {control_.get(), words_.get(), ready_, {},     gradients_, master_, {first_, second_},
             redo_,          working_,     form,   marks_, flags_,     {}};
+  memory.strips = strips_;
 }
 
 void LargeCell::decide(double clip_factor) {

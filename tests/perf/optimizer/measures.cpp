@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -30,7 +31,7 @@ constexpr int copies = 4;  // that a run makes of a quarter of the bytes
 
 Measures::Measures(int millions, int threads)
     : threads_(threads),
-      cell_(millions),
+      cell_(millions, threads),
       plugin_(load_plugin(GANYMEDE_BINARY_DIR "/plugins/adamw.so")),
       engine_(cell_.placement, {plugin_.table}, cell_.memory, options_of(threads)),
       copied_from_(cell_.elements() * update_bytes / 2 / copies / sizeof(float), 1.0f),
@@ -157,8 +158,10 @@ double Measures::gradient_norm() {
 
 void Measures::whole() {
   step(std::min(1.0, 1 / (gradient_norm() + 1e-6)));
-  in_threads([&](std::size_t from, std::size_t to) { std::fill_n(&cell_.gradients()[from], to - from, 0.0f); },
-             cell_.elements());
+  auto clear = [&](std::size_t from, std::size_t to) {
+    std::memset(&cell_.gradients()[from], 0, (to - from) * sizeof(float));
+  };
+  in_threads(clear, cell_.elements());
 }
 
 }  // namespace ganymede::optimizer

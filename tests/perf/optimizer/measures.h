@@ -41,7 +41,7 @@ class Measures {
   LargeCell cell_;
   Plugin plugin_;
   UpdateEngine engine_;
-  std::vector<float> copied_from_, copied_to_;
+  PageVector<float> copied_from_, copied_to_;
 };
 
 }  // namespace ganymede::optimizer

@@ -70,14 +70,15 @@ TEST(Layouts, AModelWithoutExpertsStillHasAControlSegment) {
   EXPECT_EQ(control_layout(config, placement::build(config, 0)).entry("expert_counts").bytes(), 8u);
 }
 
-TEST(Layouts, StateHasASlotOfEveryElementAndARedoOfOneChunk) {
+TEST(Layouts, StateHasASlotOfEveryElementAndARedoOfATileForEachStrip) {
   placement::Placement placement = placement::build(two_ranks(), 1, builtin_facts());
   Layout layout = state_layout(placement, 4);
   EXPECT_EQ(layout.name, "state.4");
   EXPECT_EQ(layout.entry("words").bytes(), sizeof(step_protocol::EpochWords));
   EXPECT_EQ(layout.entry("matrices_sent").bytes(), 8 * placement.buckets.size());
   EXPECT_EQ(layout.entry("slot.1").bytes(), 4u * placement.shard_elements);
-  EXPECT_EQ(layout.entry("redo").bytes(), 4u * 3 * placement::chunk_elements);
+  EXPECT_EQ(layout.entry("strips").bytes(), placement.strips * sizeof(step_protocol::StripWords));
+  EXPECT_EQ(layout.entry("redo").bytes(), placement.strips * 4u * 3 * placement::tile_elements);
 }
 
 /// Muon's one slot for the matrices of layers, AdamW's two for the rest: no element has more than it needs.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "common/base/hash.h"
 #include "common/base/random.h"
@@ -71,13 +72,14 @@ Cell::Cell(const config::Config& settings, int side_slots, int rank)
       marks_(placement.chunks.size()),
       flags_(placement.chunks.size()),
       sent_words_(placement.buckets.size()),
-      returned_words_(placement.buckets.size()) {
+      returned_words_(placement.buckets.size()),
+      strips_(static_cast<std::size_t>(placement.strips)) {
   auto elements = static_cast<std::size_t>(placement.shard_elements);
   gradients_.resize(elements);
   master_.resize(elements);
   for (std::int64_t column : placement.columns) state_.emplace_back(static_cast<std::size_t>(column));
-  redo_.resize((1 + state_.size()) * placement::chunk_elements);
-  images_.resize(static_cast<std::size_t>(side_slots) * redo_.size());
+  redo_.resize(static_cast<std::size_t>(placement.strips) * (1 + state_.size()) * placement::tile_elements);
+  images_.resize(static_cast<std::size_t>(side_slots) * (1 + state_.size()) * placement::chunk_elements);
   sent_.resize(static_cast<std::size_t>(placement.matrix_elements));
   returned_.resize(sent_.size());
   wire::WorkingForm form = wire::working_form(settings, placement);
@@ -86,6 +88,7 @@ Cell::Cell(const config::Config& settings, int side_slots, int rank)
   memory = {control_.get(), words_.get(), ready_, counts_, gradients_, master_, {},
             redo_,          working_,     form,   marks_,  flags_,     images_};
   for (auto& slot : state_) memory.state.emplace_back(slot);
+  memory.strips = strips_;
   began_.resize(placement.parameters.size() * state_.size());
   memory.began = began_;
   memory.matrices_sent = sent_words_;
@@ -158,21 +161,38 @@ void Cell::finish_with_matrices(UpdateEngine& engine) {
   }
 }
 
-void Cell::finish_with_deaths(const std::function<void(const step_protocol::UpdateAction&)>& torn) {
-  std::set<std::pair<std::uint64_t, step_protocol::UpdateActionKind>> deaths;
+void Cell::finish_with_deaths(const std::function<void(const Death&)>& torn) {
+  std::set<std::tuple<std::uint64_t, std::int64_t, step_protocol::TileActionKind>> of_tiles;
+  std::set<std::pair<std::uint64_t, step_protocol::UpdateActionKind>> of_spans;
+  EngineOptions mortal = options();
+  mortal.observed = [&](const TileEvent& event) {
+    if (of_tiles.emplace(event.tile.chunk, event.tile.from, event.kind).second) throw Death{event};
+  };
   while (true) {
-    UpdateEngine server = engine();
-    Advance done;
-    do {
-      done = server.advance();
-      if (done.action.kind == step_protocol::UpdateActionKind::compute && !done.carried_out) {
-        return_matrices();
-        done = server.advance();
+    UpdateEngine server(placement, tables_of(config), memory, mortal);
+    try {
+      while (true) {
+        Advance done = server.advance();
+        if (done.action.kind == step_protocol::UpdateActionKind::await_decision) return;
+        if (!done.carried_out) {
+          return_matrices();
+        } else if (of_spans.emplace(done.action.chunk, done.action.kind).second) {
+          throw Death{std::nullopt, done.action};
+        }
       }
-      if (done.action.kind == step_protocol::UpdateActionKind::await_decision) return;
-    } while (!deaths.emplace(done.action.chunk, done.action.kind).second);
-    torn(done.action);
+    } catch (const Death& death) {
+      torn(death);
+    }
   }
+}
+
+std::uint64_t Cell::tiles() const {
+  std::uint64_t count = 0;
+  for (const placement::Chunk& chunk : placement.chunks) {
+    std::int64_t all = chunk.parameter < 0 ? 0 : chunk.count;
+    count += static_cast<std::uint64_t>((all + placement::tile_elements - 1) / placement::tile_elements);
+  }
+  return count;
 }
 
 std::uint64_t Cell::committed() const {

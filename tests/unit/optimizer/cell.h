@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "common/config/config.h"
@@ -55,9 +56,22 @@ class Cell {
   /// What the worker does, where the first phases are complete: a function of what is sent, instead of Newton–Schulz.
   void return_matrices();
 
+  /// A server's death, right after what it carried out last: an action on a tile, or one of the whole cell.
+  struct Death {
+    std::optional<TileEvent> tile{};
+    step_protocol::UpdateAction action{};  // if no tile
+  };
   /// Applies what is decided with servers that die: each after the first time that it carried out an action of one
-  /// kind on one chunk, so that over all of them every boundary was a death once. `torn` is called with each death.
-  void finish_with_deaths(const std::function<void(const step_protocol::UpdateAction&)>& torn);
+  /// kind on one tile, or on one span, so that over all of them every boundary was a death once. `torn` is called with
+  /// each death.
+  void finish_with_deaths(const std::function<void(const Death&)>& torn);
+  /// Tiles of a step.
+  std::uint64_t tiles() const;
+  const placement::Chunk& chunk_of(const TileEvent& event) const { return placement.chunks[event.tile.chunk]; }
+  /// New values of a slot (0: the master) of the tile that a strip is in.
+  float* redo_of(const TileEvent& event, std::size_t slot) {
+    return &memory.redo[(event.strip * (1 + memory.state.size()) + slot) * placement::tile_elements];
+  }
 
   std::uint64_t committed() const;
   std::uint64_t chunks() const { return placement.chunks.size(); }
@@ -72,6 +86,7 @@ class Cell {
   std::unique_ptr<step_protocol::ControlBlock> control_;
   std::unique_ptr<step_protocol::EpochWords> words_;
   std::vector<step_protocol::Word> ready_, marks_, flags_, sent_words_, returned_words_;
+  std::vector<step_protocol::StripWords> strips_;
   std::vector<std::int64_t> counts_;
   std::vector<float> gradients_, master_, redo_, images_, sent_, returned_;
   std::vector<std::vector<float>> state_;

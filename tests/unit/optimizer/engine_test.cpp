@@ -15,6 +15,7 @@
 namespace ganymede::optimizer {
 namespace {
 
+using step_protocol::TileActionKind;
 using step_protocol::UpdateActionKind;
 
 /// Values after each of `steps` undisturbed steps.
@@ -58,28 +59,32 @@ TEST(UpdateEngine, EngineThatDiesAtEveryBoundaryReachesTheSameBits) {
     for (int step = 0; step < 3; step++) {
       cell.decide();
       std::uint64_t deaths = 0;
-      cell.finish_with_deaths([&](const step_protocol::UpdateAction&) { deaths++; });
-      EXPECT_GE(deaths, 4 * cell.chunks());
+      cell.finish_with_deaths([&](const Cell::Death&) { deaths++; });
+      EXPECT_GE(deaths, 4 * cell.tiles());
       EXPECT_TRUE(cell.values() == expected[step]) << "step " << step + 1;
       for (const auto& word : cell.memory.working_copy_ready) EXPECT_EQ(word.load(), step + 1u);
     }
   }
 }
 
-/// What a kill in the middle of an action leaves: `fraction` of what it writes.
-void tear(Cell& cell, const step_protocol::UpdateAction& action, double fraction) {
-  const placement::Chunk& chunk = cell.placement.chunks[action.chunk];
-  auto part = static_cast<std::int64_t>(static_cast<double>(chunk.count) * fraction);
+/// What a kill in the middle of the action that comes next leaves: `fraction` of what it writes.
+void tear(Cell& cell, const Cell::Death& death, double fraction) {
+  if (!death.tile) {  // between counting and publishing
+    if (death.action.kind == UpdateActionKind::count)
+      cell.memory.working_copy_ready[cell.placement.chunks[death.action.chunk].bucket].store(death.action.step - 1);
+    return;
+  }
+  const TileEvent& event = *death.tile;
+  const placement::Chunk& chunk = cell.chunk_of(event);
+  auto part = static_cast<std::int64_t>(static_cast<double>(event.tile.count) * fraction);
   bool plugin = chunk.parameter >= 0 &&
                 cell.placement.parameters[chunk.parameter].update != model_spec::UpdateKind::selection_bias;
-  const float* redo = cell.memory.redo.data();
-  if (action.kind == UpdateActionKind::clear_seal) {  // inside `compute`
-    std::fill_n(cell.memory.redo.data(), part, std::numeric_limits<float>::quiet_NaN());
-  } else if (action.kind == UpdateActionKind::store_seal && plugin) {  // inside `copy`
-    std::copy_n(redo, chunk.count, cell.memory.master.data() + chunk.shard_offset);
-    std::copy_n(redo + placement::chunk_elements, part, cell.memory.state[0].data() + chunk.shard_offset);
-  } else if (action.kind == UpdateActionKind::count) {  // between counting and publishing
-    cell.memory.working_copy_ready[chunk.bucket].store(action.step - 1);
+  std::int64_t at = chunk.shard_offset + event.tile.from;
+  if (event.kind == TileActionKind::clear_seal) {  // inside `compute`
+    std::fill_n(cell.redo_of(event, 0), part, std::numeric_limits<float>::quiet_NaN());
+  } else if (event.kind == TileActionKind::store_seal && plugin) {  // inside `copy`
+    std::copy_n(cell.redo_of(event, 0), event.tile.count, cell.memory.master.data() + at);
+    std::copy_n(cell.redo_of(event, 1), part, cell.memory.state[0].data() + at);
   }
 }
 
@@ -89,7 +94,7 @@ TEST(UpdateEngine, EngineThatDiesInsideAnActionReachesTheSameBits) {
   int at = 0;
   for (int step = 0; step < 2; step++) {
     cell.decide();
-    cell.finish_with_deaths([&](const step_protocol::UpdateAction& action) { tear(cell, action, (at++ % 5) / 4.0); });
+    cell.finish_with_deaths([&](const Cell::Death& death) { tear(cell, death, (at++ % 5) / 4.0); });
     EXPECT_TRUE(cell.values() == expected[step]);
     for (const auto& word : cell.memory.working_copy_ready) EXPECT_EQ(word.load(), step + 1u);
   }
@@ -102,7 +107,9 @@ TEST(UpdateEngine, SuccessorPublishesWhatWasCountedAndNoMore) {
   {
     UpdateEngine engine = cell.engine();
     while (cell.memory.words->chunks_done.load() < half) engine.advance();
+    half = cell.memory.words->chunks_done.load();
   }
+  ASSERT_LT(half, cell.chunks());
   for (auto& word : cell.memory.working_copy_ready) word.store(step_protocol::never);
   cell.engine();
   std::uint64_t chunk = 0;
@@ -190,7 +197,7 @@ TEST(UpdateEngine, EncodesABlockOnceAllItsValuesAreNew) {
   };
   ASSERT_TRUE(std::any_of(cell.placement.chunks.begin(), cell.placement.chunks.end(), cut_within_row));
   cell.decide();
-  cell.finish_with_deaths([](const step_protocol::UpdateAction&) {});
+  cell.finish_with_deaths([](const Cell::Death&) {});
   std::vector<std::byte> published(cell.memory.working.begin(), cell.memory.working.end());
   std::fill(cell.memory.working.begin(), cell.memory.working.end(), std::byte{0});
   publish_all(cell.placement, 1, cell.memory);

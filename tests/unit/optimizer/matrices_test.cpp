@@ -11,6 +11,7 @@ namespace ganymede::optimizer {
 namespace {
 
 using placement::Phase;
+using step_protocol::TileActionKind;
 using step_protocol::UpdateActionKind;
 
 std::vector<Values> undisturbed(const config::Config& config, int steps) {
@@ -64,8 +65,10 @@ TEST(Matrices, TheSecondPhaseWaitsForTheWorkerAndForNothingElse) {
   do {
     done = engine.advance();
   } while (done.carried_out);
-  EXPECT_EQ(done.action.kind, UpdateActionKind::compute);
-  EXPECT_EQ(done.action.chunk, first_of(cell, Phase::master));
+  EXPECT_EQ(done.action.kind, UpdateActionKind::update);
+  std::uint64_t second = first_of(cell, Phase::master);
+  EXPECT_LE(done.action.chunk, second);
+  EXPECT_EQ(cell.placement.chunks[done.action.chunk].bucket, cell.placement.chunks[second].bucket);
   for (const placement::Chunk& chunk : cell.placement.chunks) {
     if (chunk.phase == Phase::state) {
       EXPECT_EQ(cell.memory.matrices_sent[chunk.bucket].load(), 1u);
@@ -83,8 +86,8 @@ TEST(Matrices, ServersThatDieAtEveryBoundaryReachTheSameBits) {
     for (std::size_t step = 0; step < 3; step++) {
       cell.decide();
       std::uint64_t deaths = 0;
-      cell.finish_with_deaths([&](const step_protocol::UpdateAction&) { deaths++; });
-      EXPECT_GE(deaths, 4 * cell.chunks());
+      cell.finish_with_deaths([&](const Cell::Death&) { deaths++; });
+      EXPECT_GE(deaths, 4 * cell.tiles());
       EXPECT_TRUE(cell.values() == expected[step]) << "step " << step + 1;
       for (const auto& word : cell.memory.working_copy_ready) EXPECT_EQ(word.load(), step + 1);
     }
@@ -98,16 +101,18 @@ TEST(Matrices, ServersThatDieInsideACopyReachTheSameBits) {
   int at = 0;
   for (std::size_t step = 0; step < 2; step++) {
     cell.decide();
-    cell.finish_with_deaths([&](const step_protocol::UpdateAction& action) {
-      const placement::Chunk& chunk = cell.placement.chunks[action.chunk];
-      if (action.kind == UpdateActionKind::clear_seal) {
-        std::fill_n(cell.memory.redo.data(), chunk.count, std::numeric_limits<float>::quiet_NaN());
+    cell.finish_with_deaths([&](const Cell::Death& death) {
+      if (!death.tile) return;
+      const TileEvent& event = *death.tile;
+      const placement::Chunk& chunk = cell.chunk_of(event);
+      if (event.kind == TileActionKind::clear_seal) {
+        std::fill_n(cell.redo_of(event, 0), event.tile.count, std::numeric_limits<float>::quiet_NaN());
       }
-      if (action.kind != UpdateActionKind::store_seal || chunk.parameter < 0 || chunk.phase == Phase::whole) return;
-      auto part = chunk.count * (at++ % 5) / 4;
+      if (event.kind != TileActionKind::store_seal || chunk.parameter < 0 || chunk.phase == Phase::whole) return;
+      auto part = event.tile.count * (at++ % 5) / 4;
       float* to = chunk.phase == Phase::state ? cell.memory.state[0].data() + cell.placement.state_offset(chunk, 0)
                                               : cell.memory.master.data() + chunk.shard_offset;
-      std::fill_n(to, part, std::numeric_limits<float>::quiet_NaN());
+      std::fill_n(to + event.tile.from, part, std::numeric_limits<float>::quiet_NaN());
     });
     EXPECT_TRUE(cell.values() == expected[step]);
   }

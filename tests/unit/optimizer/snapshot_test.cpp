@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <memory>
 #include <thread>
 
 #include "common/base/random.h"
@@ -23,6 +22,7 @@ class Reader {
     taken_.state.assign(cell.memory.state.size(), taken_.master);
   }
   bool complete() const { return next_ == cell_.chunks(); }
+  std::uint64_t next() const { return next_; }
   void read() {
     const placement::Chunk& chunk = cell_.placement.chunks[next_];
     std::copy_n(&cell_.memory.master[chunk.shard_offset], chunk.count, &taken_.master[chunk.shard_offset]);
@@ -80,34 +80,63 @@ TEST(Snapshot, ServerThatMissedTheOrderArmsItBeforeTheNextCopy) {
   EXPECT_EQ(cell.memory.control->snapshot.load(), sp::armed_word(1));
 }
 
-std::unique_ptr<UpdateEngine> successor(Cell& cell) {
-  return std::make_unique<UpdateEngine>(cell.placement, tables_of(cell.config), cell.memory, cell.options());
-}
+struct Death {};
 
-/// Reader and writer interleaved by keyed chance; the writer dies with a chance of 1 in `life`
-/// after each action.
+/// Reader and writer interleaved by keyed chance; the writer dies with a chance of 1 in `life` after each action, on a
+/// tile or of the whole cell.
+class Interleaving {
+ public:
+  Interleaving(Cell& cell, std::uint64_t key, int life) : reader(cell, 2), cell_(cell), key_(key), life_(life) {}
+
+  void run() {
+    for (bool committed = false; !committed;) {
+      EngineOptions options = cell_.options();
+      options.observed = [this](const TileEvent&) { others(); };
+      UpdateEngine engine(cell_.placement, tables_of(cell_.config), cell_.memory, options);
+      try {
+        while (!committed) {
+          committed = engine.advance().action.kind == sp::UpdateActionKind::await_decision;
+          others();
+        }
+      } catch (const Death&) {
+      }
+    }
+    while (!reader.complete()) read_half();
+  }
+
+  Reader reader;
+
+ private:
+  /// What happens between two actions of the writer. A chunk takes some 50 of them.
+  void others() {
+    turn_++;
+    if (!reader.complete() && uniform(key_, 1, turn_) < 0.02) read_half();
+    if (uniform(key_, 2, turn_) * life_ < 1) throw Death{};
+  }
+  void read_half() {
+    half_ ? reader.settle() : reader.read();
+    half_ = !half_;
+  }
+
+  Cell& cell_;
+  std::uint64_t key_, turn_ = 0;
+  int life_;
+  bool half_ = false;
+};
+
 void interleave(std::uint64_t key, int life, bool skip_second) {
   Cell cell(Cell::small_config(), 64);
-  std::unique_ptr<UpdateEngine> engine = successor(cell);
+  UpdateEngine engine = cell.engine();
   cell.decide();
-  Cell::finish(*engine);
+  Cell::finish(engine);
   cell.decide({.snapshot_after = true});
-  Cell::finish(*engine);
+  Cell::finish(engine);
   Values expected = cell.values();
   cell.decide({.apply = !skip_second});
-  Reader reader(cell, 2);
-  bool half = false, committed = false;
-  for (int turn = 0; !committed || !reader.complete(); turn++) {
-    if (!reader.complete() && uniform(key, 1, turn) < 0.2) {
-      half ? reader.settle() : reader.read();
-      half = !half;
-    } else if (!committed) {
-      committed = engine->advance().action.kind == sp::UpdateActionKind::await_decision;
-      if (uniform(key, 2, turn) * life < 1) engine = successor(cell);
-    }
-  }
-  EXPECT_TRUE(reader.holds(expected)) << key;
-  EXPECT_EQ(reader.images > 0, !skip_second);
+  Interleaving interleaving(cell, key, life);
+  interleaving.run();
+  EXPECT_TRUE(interleaving.reader.holds(expected)) << key;
+  EXPECT_EQ(interleaving.reader.images > 0, !skip_second);
   EXPECT_EQ(cell.memory.control->snapshot.load(), sp::armed_word(2));
 }
 
@@ -123,20 +152,24 @@ TEST(Snapshot, SkippedStepNeedsNoImages) { interleave(3, 5, true); }
 
 TEST(Snapshot, SlotsOfReadChunksAreUsedAgain) {
   Cell cell(Cell::small_config(), 3);
-  UpdateEngine engine = cell.engine();
-  cell.decide({.snapshot_after = true});
-  Cell::finish(engine);
+  {
+    UpdateEngine engine = cell.engine();
+    cell.decide({.snapshot_after = true});
+    Cell::finish(engine);
+  }
   Values expected = cell.values();
   cell.decide();
   Reader reader(cell, 1);
-  int copies = 0;
-  while (true) {
-    Advance done = engine.advance();
-    if (done.action.kind == sp::UpdateActionKind::await_decision) break;
+  int overwritten = 0;
+  EngineOptions options = cell.options();
+  options.observed = [&](const TileEvent& event) {
+    bool last = event.tile.from + event.tile.count == cell.chunk_of(event).count;
     // After every third overwrite the reader takes what was saved.
-    if (done.action.kind != sp::UpdateActionKind::copy || ++copies % 3 != 0) continue;
-    for (int i = 0; i < 3; i++) reader.read(), reader.settle();
-  }
+    if (event.kind != sp::TileActionKind::count || !last || ++overwritten % 3 != 0) return;
+    while (reader.next() <= event.tile.chunk) reader.read(), reader.settle();
+  };
+  UpdateEngine engine(cell.placement, tables_of(cell.config), cell.memory, options);
+  Cell::finish(engine);
   while (!reader.complete()) reader.read(), reader.settle();
   EXPECT_TRUE(reader.holds(expected));
   EXPECT_GT(reader.images, 3);
@@ -211,7 +244,7 @@ TEST(Snapshot, FinishingServerLeavesTheChunkAsItWas) {
   Advance done;
   do done = engine.advance();
   while (done.carried_out);
-  EXPECT_EQ(done.action.kind, sp::UpdateActionKind::copy);
+  EXPECT_EQ(done.action.kind, sp::UpdateActionKind::update);
   Values before = cell.values();
   engine.advance();
   EXPECT_TRUE(cell.values() == before);

@@ -28,6 +28,7 @@ class Swap {
     next.memory.state = own.state;
     next.memory.began = own.began;
     next.memory.redo = own.redo;
+    next.memory.strips = own.strips;
     next.memory.sent = own.sent;
     next.memory.returned = own.returned;
     next.memory.matrices_sent = own.matrices_sent;

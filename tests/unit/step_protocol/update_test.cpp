@@ -11,7 +11,7 @@ namespace {
 
 using enum UpdateActionKind;
 
-/// Carries actions out on the words until the server waits.
+/// Carries actions out on the words until the server waits. Spans of two chunks.
 std::vector<UpdateActionKind> run(UpdateWords& words, std::uint64_t chunks) {
   std::vector<UpdateActionKind> kinds;
   UpdateState state;
@@ -20,28 +20,20 @@ std::vector<UpdateActionKind> run(UpdateWords& words, std::uint64_t chunks) {
     if (action.kind == await_decision) return kinds;
     kinds.push_back(action.kind);
     if (action.kind == arm_snapshot) words.snapshot = armed_word(action.step);
-    if (action.kind == clear_seal) words.seal = 0;
-    if (action.kind == store_seal) words.seal = words.chunks_done + 1;
-    if (action.kind == count) ++words.chunks_done;
+    if (action.kind == count) words.chunks_done += 2;
     state = after(state, action);
   }
 }
 
-TEST(UpdateMachine, AppliesEveryChunkInOrderAndWaits) {
-  UpdateWords words{.chunks_done = 4, .decided_step = 3};
-  EXPECT_EQ(run(words, 2),
-            (std::vector{compute, store_seal, copy, count, clear_seal, compute, store_seal, copy, count}));
-  EXPECT_EQ(words.chunks_done, 6u);
+TEST(UpdateMachine, AppliesEverySpanInOrderAndWaits) {
+  UpdateWords words{.chunks_done = 8, .decided_step = 3};
+  EXPECT_EQ(run(words, 4), (std::vector{update, count, update, count}));
+  EXPECT_EQ(words.chunks_done, 12u);
 }
 
-TEST(UpdateMachine, RestartedServerCopiesASealedChunkAgain) {
-  UpdateWords words{.chunks_done = 5, .seal = 6, .decided_step = 3};
-  EXPECT_EQ(next_action({}, words, 2).kind, copy);
-}
-
-TEST(UpdateMachine, RestartedServerDoesNotBelieveTheSealOfACountedChunk) {
-  UpdateWords words{.chunks_done = 5, .seal = 5, .decided_step = 3};
-  EXPECT_EQ(next_action({}, words, 2).kind, clear_seal);
+TEST(UpdateMachine, RestartedServerLooksAtTheTilesOfTheSpanAgain) {
+  EXPECT_EQ(next_action({}, {.chunks_done = 10, .decided_step = 3}, 4).kind, update);
+  EXPECT_EQ(next_action({}, {.chunks_done = 10, .decided_step = 3}, 4).chunk, 2u);
 }
 
 TEST(UpdateMachine, ArmsTheOrderedSnapshotBeforeTheNextStep) {
