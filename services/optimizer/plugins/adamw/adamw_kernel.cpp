@@ -32,9 +32,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// value / divisor, correctly rounded: a quotient to within a unit in the last place, its exact remainder, and one more
 /// rounding (Markstein 1990; with `inverse` the correctly rounded 1 / divisor, as Brisebarre, Muller and Raina 2004,
 /// algorithm 1). An infinity has no remainder and stays one. Faster than the CPU's division, of which there is one
-/// more.
+/// more. Where multiply-adds round twice the remainder is not exact: there it is the division.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V divided(D d, V value, V divisor, V inverse) {
+  if constexpr (HWY_NATIVE_FMA == 0) return hn::Div(value, divisor);
   auto quotient = hn::Mul(value, inverse);
   auto corrected = hn::MulAdd(hn::NegMulAdd(quotient, divisor, value), inverse, quotient);
   return hn::IfThenElse(hn::Lt(quotient, hn::Set(d, std::numeric_limits<float>::infinity())), corrected, quotient);
