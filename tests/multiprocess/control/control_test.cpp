@@ -52,7 +52,7 @@ TEST_F(Control, SegmentsNameEveryTensor) {
   auto answer = ctl({"segments", "--json"});
   ASSERT_EQ(answer.exit_code, 0) << answer.output;
   auto segments = nlohmann::json::parse(answer.output);
-  EXPECT_EQ(segments.size(), 18u);
+  EXPECT_EQ(segments.size(), 20u);
   bool found = false;
   for (const auto& segment : segments) {
     EXPECT_FALSE(segment["holds"].get<std::string>().empty()) << segment["name"];

@@ -130,7 +130,7 @@ TEST_F(Service, SegmentsAreMappedOnceAndChecked) {
     shm::Segment& master = context.segment("master");
     EXPECT_EQ(master.span<float>("values").size(), static_cast<std::size_t>(context.placement().shard_elements));
     EXPECT_EQ(&master, &context.segment("master"));
-    EXPECT_EQ(context.segment("state.0").layout().entries.size(), 8u);
+    EXPECT_EQ(context.segment("state.0").layout().entries.size(), 9u);
     EXPECT_THROW(context.segment("state.1"), Error);
   });
 }
