@@ -9,6 +9,7 @@
 #include "common/os/files.h"
 #include "tests/multiprocess/swap/swapped_run.h"
 #include "tests/support/network/nodes_run.h"
+#include "tests/support/process_wait.h"
 #include "tests/support/short_run.h"
 
 /// `ganymede ctl RUN swap-optimizer`: a running job goes over to another optimizer.
@@ -192,6 +193,7 @@ TEST(Swap, ThatCannotBeIsRefusedInOneLineAndTheRunGoesOn) {
   EXPECT_EQ(run.status()["optimizer"], "adamw");
   run.wait_for_step(run.last_step() + 3);
   for (const auto& line : run.metrics()) EXPECT_EQ(line["state_epoch"], 0);
+  wait_until([&] { return !run.status().contains("swap"); }, 60, "all of the refused swap is taken back");
   auto again = swap(run, {"sgd", "--force", "--set", "warm_steps=0"});
   EXPECT_EQ(again.exit_code, 0) << again.output;
 }
