@@ -21,6 +21,9 @@ namespace ganymede::optimizer {
 
 constexpr std::uint64_t lone_job = 9;
 
+/// The folder of the plugins that are built with the tests.
+std::string built_in_plugins();
+
 /// A run directory with job.json and plugin, the segments of one cell, and no launcher.
 class LoneContext final : public service::Context {
  public:
@@ -29,7 +32,7 @@ class LoneContext final : public service::Context {
     folder_ = mkdtemp(pattern.data());
     before_ = std::filesystem::current_path();
     std::filesystem::current_path(folder_);
-    PreparedPlugin prepared = prepare_plugin(GANYMEDE_BINARY_DIR "/plugins", "adamw", ".");
+    PreparedPlugin prepared = prepare_plugin(built_in_plugins(), "adamw", ".");
     facts.id = lone_job;
     facts.plugins = {{prepared.plugin.facts("adamw"), prepared.path, prepared.plugin.hash}};
     placement_ = placement::build(settings, 0, facts.optimizers());
@@ -45,7 +48,7 @@ class LoneContext final : public service::Context {
 
   /// Prepares state epoch 1 with another plugin, as the launcher does before it offers a swap.
   void prepare_epoch(const std::string& name) {
-    PreparedPlugin prepared = prepare_plugin(GANYMEDE_BINARY_DIR "/plugins", name, ".");
+    PreparedPlugin prepared = prepare_plugin(built_in_plugins(), name, ".");
     config::Config config = config_;
     config.optimizer.name = name;
     facts.epochs = {{0, service::config_file, facts.plugins},
