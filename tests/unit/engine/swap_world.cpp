@@ -12,6 +12,7 @@
 #include "services/optimizer/server.h"
 #include "services/worker/engine/job/membership.h"
 #include "tests/support/builtin_facts.h"
+#include "tests/unit/engine/on_ranks.h"
 
 namespace ganymede::worker {
 
@@ -124,22 +125,6 @@ SwapWorld::~SwapWorld() {
   std::filesystem::current_path(before_);
 }
 
-std::array<std::exception_ptr, SwapWorld::ranks> SwapWorld::on_all(const std::function<void(int)>& body) {
-  std::array<std::exception_ptr, ranks> faults;
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        body(rank);
-      } catch (...) {
-        faults[rank] = std::current_exception();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return faults;
-}
-
 void SwapWorld::form() {
   for (Worker& worker : workers_) {
     worker.engine.reset();
@@ -147,7 +132,7 @@ void SwapWorld::form() {
   }
   post_ = std::make_shared<ThreadPost>();
   ++generation_;
-  auto faults = on_all([&](int rank) {
+  auto faults = on_ranks(ranks, [&](int rank) {
     Worker& worker = workers_[rank];
     worker.source = std::make_unique<Source>(post_);
     worker.end = std::make_unique<AttemptEnd>();
@@ -172,7 +157,7 @@ void SwapWorld::swap_to(std::uint64_t epoch, std::uint64_t warm_steps) {
 }
 
 void SwapWorld::step() {
-  auto faults = on_all([&](int rank) {
+  auto faults = on_ranks(ranks, [&](int rank) {
     EpochEngine& engine = *workers_[rank].engine;
     cells_[rank]->serve(next_);
     engine.follow(engine->train(next_).record);

@@ -83,7 +83,6 @@ class SwapWorld {
   };
   void form();
   /// On all ranks at a time; what they throw, in their order.
-  std::array<std::exception_ptr, ranks> on_all(const std::function<void(int)>& body);
 
   test::TemporaryFolder folder_;
   std::filesystem::path before_;

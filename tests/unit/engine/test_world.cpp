@@ -3,30 +3,18 @@
 #include <algorithm>
 #include <exception>
 #include <functional>
-#include <thread>
 
 #include "common/collectives/composed.h"
 #include "common/collectives/pairwise_link.h"
 #include "common/plan/traffic.h"
+#include "tests/unit/engine/on_ranks.h"
 
 namespace ganymede::worker {
 namespace {
 
 /// Runs `body(rank)` on a thread a rank; rethrows the first exception.
 void on_all(int ranks, const std::function<void(int)>& body) {
-  std::vector<std::thread> threads;
-  std::vector<std::exception_ptr> faults(static_cast<std::size_t>(ranks));
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        body(rank);
-      } catch (...) {
-        faults[rank] = std::current_exception();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (auto& fault : faults) {
+  for (const auto& fault : on_ranks(ranks, body)) {
     if (fault) std::rethrow_exception(fault);
   }
 }

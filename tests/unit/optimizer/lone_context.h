@@ -100,4 +100,9 @@ class LoneContext final : public service::Context {
   service::Control control_;
 };
 
+/// Decides the next step as the worker would, by AdamW: every gradient is one. `edit` may change the record before it
+/// is sealed.
+void decide(
+    LoneContext& context, const std::function<void(step_protocol::DecisionRecord&)>& edit = [](auto&) {});
+
 }  // namespace ganymede::optimizer

@@ -4,37 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <thread>
 
 #include "common/base/error.h"
-#include "common/base/hash.h"
-#include "common/os/futex.h"
 #include "tests/unit/optimizer/cell.h"
 #include "tests/unit/optimizer/lone_context.h"
 
 namespace ganymede::optimizer {
 namespace {
-
-/// Decides the next step as the worker would: every gradient is one.
-void decide(LoneContext& context) {
-  step_protocol::ControlBlock& control = *context.control().block;
-  auto gradients = context.segment("gradients").span<float>("values");
-  std::fill(gradients.begin(), gradients.end(), 1.0f);
-  step_protocol::DecisionRecord record;
-  record.step = record.updates = control.decided_step.load() + 1;
-  record.lr = 1e-2;
-  record.group_count = 1;
-  record.groups[0] = {1e-2, 0};
-  record.hyper_count = 3;  // of AdamW: beta1, beta2, eps
-  std::ranges::copy(std::array{0.9, 0.95, 1e-8}, record.hyper);
-  record.optimizer_hash = context.facts.plugin_hash();
-  record.counts_hash = hash64(std::as_bytes(context.control().expert_counts));
-  record.checksum = record.compute_checksum();
-  control.record_of(record.step) = record;
-  os::store_and_wake(control.decided_step, record.step);
-}
 
 /// Serves in a thread until `done` or ten seconds have passed; then the service has to finish.
 void serve_until(LoneContext& context, const std::function<bool()>& done) {

@@ -5,8 +5,6 @@
 #include <array>
 #include <thread>
 
-#include "common/base/hash.h"
-#include "common/os/futex.h"
 #include "common/step_protocol/change.h"
 #include "services/optimizer/server.h"
 #include "tests/unit/optimizer/cell.h"
@@ -54,32 +52,14 @@ class StandbyServer : public testing::Test {
     sp::prepare(*context_.control().block, setting);
   }
 
-  /// Decides the next step as the worker would.
-  void decide(const std::function<void(sp::DecisionRecord&)>& edit) {
-    sp::ControlBlock& control = *context_.control().block;
-    std::ranges::fill(context_.segment("gradients").span<float>("values"), 1.0f);
-    sp::DecisionRecord record;
-    record.step = record.updates = control.decided_step.load() + 1;
-    record.lr = 1e-2;
-    record.group_count = 1;
-    record.groups[0] = {1e-2, 0};
-    record.hyper_count = 3;  // of AdamW: beta1, beta2, eps
-    std::ranges::copy(std::array{0.9, 0.95, 1e-8}, record.hyper);
-    record.optimizer_hash = context_.facts.plugin_hash();
-    record.counts_hash = hash64(std::as_bytes(context_.control().expert_counts));
-    edit(record);
-    record.checksum = record.compute_checksum();
-    control.record_of(record.step) = record;
-    os::store_and_wake(control.decided_step, record.step);
-  }
   void name_swap() {
-    decide([](sp::DecisionRecord& record) {
+    decide(context_, [](sp::DecisionRecord& record) {
       record.swap_change = 1;
       record.swap_step = 2;
     });
   }
   void take_over() {
-    decide([&](sp::DecisionRecord& record) {
+    decide(context_, [&](sp::DecisionRecord& record) {
       record.state_epoch = record.change_number = 1;
       record.hyper_count = 2;
       std::ranges::copy(std::array{0.9, 0.99}, record.hyper);
@@ -104,7 +84,7 @@ TEST_F(StandbyServer, TakesStateOverFollowsAndAppliesWhenItsEpochIsNamed) {
   Server old(context_, 0);
   auto next = std::make_unique<Server>(context_, 1);
   ASSERT_TRUE(eventually([&] { return ready() && context_.control().block->state_ready.load() == 1; }));
-  decide([](auto&) {});
+  decide(context_);
   ASSERT_TRUE(eventually([&] { return committed(0) == 1; }));
   EXPECT_EQ(committed(1), 0u);
   name_swap();
@@ -129,9 +109,9 @@ TEST_F(StandbyServer, TakesStateOverFollowsAndAppliesWhenItsEpochIsNamed) {
 TEST_F(StandbyServer, EndsWhenTheSwapIsRefusedAndTheOldOneGoesOn) {
   Server old(context_, 0), next(context_, 1);
   ASSERT_TRUE(eventually([&] { return ready() && context_.control().block->state_ready.load() == 1; }));
-  decide([](sp::DecisionRecord& record) { record.refused_change = 1; });
+  decide(context_, [](sp::DecisionRecord& record) { record.refused_change = 1; });
   ASSERT_TRUE(eventually([&] { return next.ended() && committed(0) == 1; }));
-  decide([](sp::DecisionRecord& record) { record.refused_change = 1; });
+  decide(context_, [](sp::DecisionRecord& record) { record.refused_change = 1; });
   ASSERT_TRUE(eventually([&] { return committed(0) == 2; }));
   EXPECT_FALSE(old.ended());
   EXPECT_EQ(committed(1), 0u);
