@@ -37,9 +37,7 @@ void simulate(PlanReport& report, const Durations& durations) {
   if (durations.hardware) {
     costs.durations_ms =
         plan::hardware_durations(report.plan, report.config, report.placement, report.choices, *durations.hardware);
-    std::vector<bool> moves;
-    for (const plan::Moved& moved : report.moved) moves.push_back(moved.all() > 0);
-    costs.taken = plan::taken_shares(report.plan, moves, report.config, *durations.hardware);
+    costs.taken = plan::taken_shares(report.plan, report.moved, report.config, *durations.hardware);
     report.update_ms = plan::update_ms(report.config, report.placement, *durations.hardware);
     costs.earliest_ms = plan::updated_from_ms(report.plan, report.config, report.placement, *durations.hardware);
   } else {

@@ -44,13 +44,13 @@ double most_gb_per_second(OperationKind kind, const config::Config& config, cons
   return each == 0 || ctas == 0 ? std::numeric_limits<double>::infinity() : each * ctas;
 }
 
-std::vector<double> taken_shares(const StepPlan& plan, const std::vector<bool>& moves, const config::Config& config,
+std::vector<double> taken_shares(const StepPlan& plan, const std::vector<Moved>& sent, const config::Config& config,
                                  const Hardware& hardware) {
   std::vector<double> shares(plan.operations.size());
   double all = hardware.compute.multiprocessors;
   if (all == 0) return shares;
   for (std::size_t i = 0; i < shares.size(); ++i)
-    if (moves[i]) shares[i] = std::min(1.0, ctas_of(plan.operations[i].kind, config, hardware) / all);
+    if (sent[i].all() > 0) shares[i] = std::min(1.0, ctas_of(plan.operations[i].kind, config, hardware) / all);
   return shares;
 }
 

@@ -4,6 +4,7 @@
 
 #include "common/plan/cost/hardware.h"
 #include "common/plan/plan.h"
+#include "common/plan/traffic.h"
 
 /// What collectives take of a device that computes meanwhile: their kernels keep multiprocessors busy, one a thread
 /// block (CTA). collectives.max_ctas caps each communicator.
@@ -18,8 +19,8 @@ int ctas_of(OperationKind kind, const config::Config& config, const Hardware& ha
 double most_gb_per_second(OperationKind kind, const config::Config& config, const Hardware& hardware);
 
 /// By operation, the share of the multiprocessors, in [0, 1], that computation lacks while the operation is under way;
-/// 0 for what moves nothing. `moves`: whether the operation of that index does.
-std::vector<double> taken_shares(const StepPlan& plan, const std::vector<bool>& moves, const config::Config& config,
+/// 0 for what moves nothing. `sent`: by operation.
+std::vector<double> taken_shares(const StepPlan& plan, const std::vector<Moved>& sent, const config::Config& config,
                                  const Hardware& hardware);
 
 }  // namespace ganymede::plan

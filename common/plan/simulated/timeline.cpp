@@ -37,11 +37,11 @@ class Simulation {
     double end_ms = 0;  // of what is under way, if nothing changes
   };
 
+  Lane& compute_lane() { return lanes_[static_cast<std::size_t>(plan::Lane::compute)]; }
   Lane& lane(std::size_t operation) { return lanes_[static_cast<std::size_t>(plan_.operations[operation].lane)]; }
   double length(std::size_t i) const { return i < costs_.durations_ms.size() ? costs_.durations_ms[i] : 0; }
   double earliest(std::size_t i) const { return i < costs_.earliest_ms.size() ? costs_.earliest_ms[i] : 0; }
   Link link(std::size_t i) const { return i < costs_.links.size() ? costs_.links[i] : Link::none; }
-
   double taken(std::size_t i) const { return i < costs_.taken.size() ? costs_.taken[i] : 0; }
 
   /// How long computation takes for a millisecond of work beside the transfers that are under way: at least a
@@ -55,7 +55,7 @@ class Simulation {
 
   /// What is left of the computation under way takes longer or shorter than when its slowness was `before`.
   void change_slowness(double before, double now) {
-    Lane& compute = lanes_[static_cast<std::size_t>(plan::Lane::compute)];
+    Lane& compute = compute_lane();
     double after = slowness();
     if (compute.under_way && after != before) compute.end_ms = now + (compute.end_ms - now) * after / before;
   }
@@ -83,8 +83,7 @@ class Simulation {
     Link over = link(operation);
     double before = slowness();
     lane.end_ms = now + length(operation) * (over == Link::none ? 1 : change_share(over, 1, now));
-    if (&lane == &lanes_[static_cast<std::size_t>(plan::Lane::compute)])
-      lane.end_ms = now + (lane.end_ms - now) * before;
+    if (&lane == &compute_lane()) lane.end_ms = now + (lane.end_ms - now) * before;
     lane.under_way = true;
     change_slowness(before, now);
     spans_[operation].start_ms = now;

@@ -68,9 +68,9 @@ TEST(Ctas, WithoutNumbersOfTheDeviceNothingIsTakenOrBound) {
   config::Config config = configuration();
   placement::Placement placement = placement::build(config, 0);
   StepPlan plan = build(config, placement, PlanKind::train);
-  std::vector<bool> moves(plan.operations.size(), true);
+  std::vector<Moved> sent(plan.operations.size(), {1, 0});
   std::vector<double> none(plan.operations.size());
-  EXPECT_EQ(taken_shares(plan, moves, config, Hardware{}), none);
+  EXPECT_EQ(taken_shares(plan, sent, config, Hardware{}), none);
   EXPECT_TRUE(std::isinf(most_gb_per_second(gather, config, Hardware{})));
 }
 
@@ -78,10 +78,10 @@ TEST(Ctas, WhatMovesNothingTakesNothing) {
   config::Config config = configuration();
   placement::Placement placement = placement::build(config, 0);
   StepPlan plan = build(config, placement, PlanKind::train);
-  std::vector<bool> moves(plan.operations.size());
-  EXPECT_EQ(taken_shares(plan, moves, config, device()), std::vector<double>(plan.operations.size()));
-  moves.assign(plan.operations.size(), true);
-  std::vector<double> taken = taken_shares(plan, moves, config, device());
+  std::vector<Moved> sent(plan.operations.size());
+  EXPECT_EQ(taken_shares(plan, sent, config, device()), std::vector<double>(plan.operations.size()));
+  sent.assign(plan.operations.size(), {0, 1});
+  std::vector<double> taken = taken_shares(plan, sent, config, device());
   for (std::size_t i = 0; i < taken.size(); ++i)
     EXPECT_EQ(taken[i], ctas_of(plan.operations[i].kind, config, device()) / 100.0);
 }
