@@ -27,7 +27,7 @@ SwapReport request(std::uint64_t epoch, const SwapPlan& plan, bool dry_run) {
   msg::Message reply = ask([&](FlatBufferBuilder& builder) {
     auto configuration = builder.CreateString(plan.configuration);
     return msg::Message::body(fbs::CreateSwapRequest(
-        builder, epoch, configuration, coordinator::pack(builder, plan.plugins), plan.warm_steps, dry_run));
+        builder, epoch, configuration, coordinator::pack(builder, plan.plugins), plan.warm_steps, dry_run, plan.base));
   });
   const auto* receipt = reply.as<fbs::SwapReceipt>();
   if (!receipt) fail("The launcher's answer is not about a swap: are the programs of one build?");

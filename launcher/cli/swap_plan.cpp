@@ -7,6 +7,7 @@
 #include <map>
 
 #include "common/base/error.h"
+#include "common/base/hash.h"
 #include "common/base/run_command.h"
 #include "common/cell/layouts.h"
 #include "common/os/files.h"
@@ -115,10 +116,12 @@ service::JobPlugin plugin_of(const nlohmann::json& plugin) {
 
 SwapPlan plan_swap(const std::string& name, const std::vector<std::string>& settings, bool dry_run) {
   Scratch scratch;
+  std::uint64_t base = hash64(os::read_file(service::config_file));
   config::Config in_force = config::load(service::config_file, {});
   config::Config config = launcher::swapped_config(in_force, name, settings, scratch.path);
   nlohmann::json answer = ask_optimizer(config, name, scratch.path, dry_run);
   SwapPlan plan;
+  plan.base = base;
   plan.before = in_force.optimizer.name;
   plan.after = name;
   std::vector<placement::OptimizerFacts> facts;

@@ -26,6 +26,7 @@ struct SwapPlan {
   std::vector<service::JobPlugin> plugins;
   std::vector<Part> parts;
   std::uint64_t warm_steps = 0;
+  std::uint64_t base = 0;  // hash of the effective configuration that it was made from
 };
 
 /// `settings` as of launcher::swap_setting. `dry_run`: no plugin is copied into the run directory. Throws Error.

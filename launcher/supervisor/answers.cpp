@@ -15,7 +15,11 @@ static_assert(static_cast<int>(fbs::SwapState::refused) == static_cast<int>(Swap
 
 /// `identity`: of the program of a person, which is its own, or of a node that passes it on.
 SwapOrder order_of(const fbs::SwapRequest& body, const std::string& identity) {
-  return {body.configuration()->str(), coordinator::unpack(*body.plugins()), body.warm_steps(), body.dry_run(),
+  return {body.configuration()->str(),
+          coordinator::unpack(*body.plugins()),
+          body.warm_steps(),
+          body.dry_run(),
+          body.base(),
           identity.starts_with("ctl.") ? identity : ""};
 }
 

@@ -1,6 +1,7 @@
 #include "launcher/supervisor/changes.h"
 
 #include "common/base/error.h"
+#include "common/base/hash.h"
 #include "common/base/log.h"
 #include "common/os/files.h"
 #include "common/service/settings.h"
@@ -49,6 +50,12 @@ void Changes::require_none_under_way() {
   if (cells_.change_in_force().number == newest.number) return;
   fail("Change {} ({}) is still under way: order the next one when it is in force.", newest.number,
        state(newest.number).describe());
+}
+
+std::uint64_t Changes::configuration_hash() {
+  auto setting = cells_.change(cells_.change_in_force().number);
+  GANYMEDE_CHECK(setting, "the setting in force does not lie in its slot");
+  return hash64(config::effective(with(*setting)));
 }
 
 std::uint64_t Changes::prepare_swap(std::uint64_t epoch, std::uint64_t warm_steps) {
@@ -115,7 +122,7 @@ void Changes::write(const step_protocol::Setting& setting) {
   config::Config config = with(setting);
   KeptChanges kept = read_changes();
   if (kept.job != job_.id) kept.epoch = 0;
-  if (setting.state_epoch != kept.epoch) note_swap(kept, setting.state_epoch, recipe_);
+  if (setting.state_epoch != kept.epoch) note_swap(kept, setting.state_epoch, config.optimizer.name, recipe_);
   std::map<std::string, double> before = service::changeable_values(epochs_.config_of(setting.state_epoch));
   for (const auto& [key, value] : service::changeable_values(config)) {
     if (value != before[key]) kept.given.emplace(key, before[key]);

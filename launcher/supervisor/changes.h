@@ -51,6 +51,9 @@ class Changes {
   void prepare_again(std::uint64_t refused);
   /// Throws Error when a change is still under way.
   void require_none_under_way();
+  /// Of the effective configuration with the values in force, which the file in the run directory is once they are
+  /// noted.
+  std::uint64_t configuration_hash();
 
   /// The newest that is prepared here; nothing before the first.
   std::optional<step_protocol::Setting> prepared() const;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "common/base/error.h"
 #include "common/config/fields.h"
@@ -21,6 +22,7 @@ KeptChanges read_changes() {
                         .given = object.at("given").get<std::map<std::string, double>>(),
                         .now = {}};
     if (object.contains("epoch")) changes.epoch = object.at("epoch").get<std::uint64_t>();
+    if (object.contains("optimizer")) changes.optimizer = object.at("optimizer").get<std::string>();
     if (object.contains("recipe")) changes.recipe = object.at("recipe").get<std::map<std::string, std::string>>();
     for (const auto& entry : changes.given) changes.now[entry.first] = object.at("now").at(entry.first).get<double>();
     return changes;
@@ -36,6 +38,7 @@ void write_changes(const KeptChanges& changes) {
   nlohmann::ordered_json object = {
       {"job", changes.job}, {"number", changes.number}, {"given", changes.given}, {"now", changes.now}};
   if (changes.epoch > 0) object["epoch"] = changes.epoch;
+  if (!changes.optimizer.empty()) object["optimizer"] = changes.optimizer;
   if (!changes.recipe.empty()) object["recipe"] = changes.recipe;
   os::write_file_atomically(changes_file, object.dump(2) + "\n");
 }
@@ -53,18 +56,36 @@ std::map<std::string, std::string> optimizer_keys(config::Config config) {
 
 }  // namespace
 
-void note_swap(KeptChanges& changes, std::uint64_t epoch, const config::Config& recipe) {
+void note_swap(KeptChanges& changes, std::uint64_t epoch, const std::string& optimizer, const config::Config& recipe) {
   changes.epoch = epoch;
+  changes.optimizer = optimizer;
   changes.given.clear();
   changes.now.clear();
   changes.recipe = optimizer_keys(recipe);
 }
 
+namespace {
+
+/// Empty, or that no checkpoint has the newest swap.
+std::string forget_lost_swap(KeptChanges& changes, const std::string& goes_on) {
+  std::string lost = std::exchange(changes.optimizer, goes_on);
+  if (lost.empty() || lost == goes_on) return "";
+  changes.given.clear();
+  changes.now.clear();
+  return fmt::format("the swap to {} is in no checkpoint: {} goes on; order it again with `ganymede ctl`", lost,
+                     goes_on);
+}
+
+}  // namespace
+
 std::string keep_swap(KeptChanges& changes, const config::Config* checkpoint, config::Config& config) {
   if (changes.recipe.empty()) return "";
   std::map<std::string, std::string> then = std::move(changes.recipe), now = optimizer_keys(config);
   changes.recipe.clear();
-  if (!checkpoint || then["optimizer.name"] != now["optimizer.name"]) return "";
+  std::string lost = forget_lost_swap(changes, (checkpoint ? *checkpoint : config).optimizer.name);
+  bool swapped =
+      checkpoint && (lost.empty() || config::toml_text(checkpoint->optimizer.name) != then["optimizer.name"]);
+  if (!swapped || then["optimizer.name"] != now["optimizer.name"]) return lost;
   std::vector<std::string> since;
   for (const auto& [key, value] : now)
     if (auto was = then.find(key); was == then.end() || was->second != value) since.push_back(key + "=" + value);
@@ -76,9 +97,10 @@ std::string keep_swap(KeptChanges& changes, const config::Config* checkpoint, co
       since.push_back(field.key + "=" + config::to_toml(field));
   std::string name = config.optimizer.name;
   config = with_settings(kept, since, fmt::format("{}/swap.toml", service::log_folder));
-  if (config.optimizer.name == name) return "kept from `ganymede ctl swap-optimizer`: [optimizer] of the checkpoint";
-  return fmt::format("kept from `ganymede ctl swap-optimizer`: optimizer {} → {}, [optimizer] of the checkpoint", name,
-                     config.optimizer.name);
+  std::string from =
+      config.optimizer.name == name ? "" : fmt::format("optimizer {} → {}, ", name, config.optimizer.name);
+  return fmt::format("{}{}kept from `ganymede ctl swap-optimizer`: {}[optimizer] of the checkpoint", lost,
+                     lost.empty() ? "" : "; ", from);
 }
 
 std::string describe(const KeptChanges& changes) {

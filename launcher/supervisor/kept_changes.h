@@ -15,6 +15,7 @@ struct KeptChanges {
   std::map<std::string, double> given;  // by key, what recipe and settings said when it was changed
   std::map<std::string, double> now;    // the same keys
   std::uint64_t epoch = 0;              // that is in force in the job; `given` and `now` are about its optimizer
+  std::string optimizer = {};           // of that epoch, if the run was swapped to it
   /// What recipe and settings said in [optimizer], as TOML by key, when the run got another one; none: it did not.
   std::map<std::string, std::string> recipe = {};
 };
@@ -26,8 +27,8 @@ KeptChanges read_changes();
 /// A write leaves the old or the new content. Throws Error.
 void write_changes(const KeptChanges& changes);
 
-/// The optimizer of another state epoch is in force.
-void note_swap(KeptChanges& changes, std::uint64_t epoch, const config::Config& recipe);
+/// The optimizer of another state epoch is in force, that of this name.
+void note_swap(KeptChanges& changes, std::uint64_t epoch, const std::string& optimizer, const config::Config& recipe);
 
 /// "optimizer.lr 0.003 → 0.002, …", of the keys whose value is another one than the recipe's; "": none.
 std::string describe(const KeptChanges& changes);
@@ -38,7 +39,8 @@ std::string keep_changes(KeptChanges& changes, config::Config& config);
 
 /// The same of a swap, before it: a new start has the optimizer of `checkpoint`, the configuration of the newest one
 /// (nullptr: there is none), but for keys for which recipe and settings say something else than when it was swapped.
-/// Where they name another optimizer than then, it goes by them, and nothing is kept. Throws Error as config::load.
+/// Where they name another optimizer than then, it goes by them, and nothing is kept. A swap that the checkpoint is
+/// older than is said to be lost, and what was changed after it is not kept. Throws Error as config::load.
 std::string keep_swap(KeptChanges& changes, const config::Config* checkpoint, config::Config& config);
 
 }  // namespace ganymede::launcher

@@ -66,6 +66,8 @@ SwapReport OptimizerSwap::order(const SwapOrder& order) {
   if (again && !order.dry_run) return report(current_.epoch);
   require_none();
   parts_.changes.require_none_under_way();
+  if (order.base != parts_.changes.configuration_hash())
+    fail("The run's values have changed since this swap was planned: give the command again.");
   const config::Config& before = parts_.epochs.config_of(parts_.epochs.first());
   config::Config config = config_of_text(order.configuration, fmt::format("{}/swap.toml", service::log_folder));
   if (std::string key = other_difference(before, config); !key.empty())

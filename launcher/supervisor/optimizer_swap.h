@@ -21,7 +21,8 @@ struct SwapOrder {
   std::vector<service::JobPlugin> plugins;  // its own, in the run directory, in the order of config::optimizers_of
   std::uint64_t warm_steps = 0;
   bool dry_run = false;
-  std::string from = {};  // who asks, and asks again when the answer was lost; empty: not known
+  std::uint64_t base = 0;  // hash of the effective configuration that it was made from
+  std::string from = {};   // who asks, and asks again when the answer was lost; empty: not known
 };
 
 enum class SwapState { none, preparing, warming, in_force, refused };

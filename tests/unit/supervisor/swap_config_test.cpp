@@ -65,7 +65,7 @@ TEST_F(SwapConfig, ARunThatGoesOnHasTheOptimizerOfItsCheckpointUnlessTheRecipeSa
   checkpoint.optimizer.lr = 0.25;
   checkpoint.optimizer.weight_decay = 0.5;
   KeptChanges changes;
-  note_swap(changes, 1, recipe);
+  note_swap(changes, 1, "lion", recipe);
   KeptChanges kept = changes;
   config::Config same = recipe;
   EXPECT_THAT(keep_swap(kept, &checkpoint, same), testing::HasSubstr("adamw → lion"));
@@ -88,6 +88,30 @@ TEST_F(SwapConfig, ARunThatGoesOnHasTheOptimizerOfItsCheckpointUnlessTheRecipeSa
   EXPECT_EQ(keep_swap(kept, &checkpoint, other_name), "");
   EXPECT_EQ(other_name.optimizer.name, "sgd");
   EXPECT_TRUE(kept.recipe.empty());
+}
+
+TEST_F(SwapConfig, ASwapThatTheCheckpointIsOlderThanIsSaidToBeLostWithWhatWasSetAfterIt) {
+  config::Config recipe, muon;
+  muon.optimizer.name = "muon";
+  KeptChanges changes;
+  note_swap(changes, 2, "lion", recipe);
+  changes.given = {{"optimizer.lr", recipe.optimizer.lr}};
+  changes.now = {{"optimizer.lr", 3e-5}};
+  for (const config::Config* checkpoint : {static_cast<const config::Config*>(&recipe), &std::as_const(muon)}) {
+    KeptChanges kept = changes;
+    config::Config now = recipe;
+    std::string line = keep_swap(kept, checkpoint, now);
+    EXPECT_THAT(line, testing::HasSubstr("the swap to lion is in no checkpoint: " + checkpoint->optimizer.name));
+    EXPECT_EQ(line.find("kept from") != std::string::npos, checkpoint == &muon) << line;
+    EXPECT_EQ(now.optimizer.name, checkpoint->optimizer.name);
+    EXPECT_EQ(keep_changes(kept, now), "");
+    EXPECT_EQ(now.optimizer.lr, recipe.optimizer.lr);
+    EXPECT_EQ(kept.optimizer, checkpoint->optimizer.name);
+  }
+  KeptChanges kept = changes;
+  config::Config now = recipe;
+  EXPECT_THAT(keep_swap(kept, nullptr, now), testing::HasSubstr("in no checkpoint: adamw goes on"));
+  EXPECT_EQ(keep_changes(kept, now), "");
 }
 
 }  // namespace
