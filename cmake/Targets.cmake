@@ -26,6 +26,16 @@ function(ganymede_library name)
   endif()
 endfunction()
 
+# Where the tree and its build are, for tests that read files and start programs. A header, and no definition on every
+# command line: so all clones of the tree share what a compiler cache holds.
+set(GANYMEDE_GENERATED ${CMAKE_BINARY_DIR}/generated)
+file(CONFIGURE OUTPUT ${GANYMEDE_GENERATED}/tests/support/tree.h @ONLY CONTENT [[
+#pragma once
+
+#define GANYMEDE_SOURCE_DIR "@CMAKE_SOURCE_DIR@"
+#define GANYMEDE_BINARY_DIR "@CMAKE_BINARY_DIR@"
+]])
+
 # ganymede_test(KIND AREA [LABELS label...] DEPS target...): every .cpp of this folder as one GoogleTest
 # program `KIND_AREA`; each test of it is a CTest test with label KIND.
 function(ganymede_test kind area)
@@ -36,13 +46,11 @@ function(ganymede_test kind area)
   endif()
   set(name ${kind}_${area})
   add_executable(${name} ${sources})
-  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${GANYMEDE_GENERATED})
   target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gmock GTest::gtest_main)
   if(arg_TORCH)
     target_precompile_headers(${name} PRIVATE <ATen/ATen.h> <torch/csrc/autograd/autograd.h>)
   endif()
-  target_compile_definitions(${name} PRIVATE
-    GANYMEDE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" GANYMEDE_BINARY_DIR="${CMAKE_BINARY_DIR}")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()

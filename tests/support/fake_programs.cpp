@@ -1,4 +1,5 @@
 #include "tests/support/fake_programs.h"
+#include "tests/support/tree.h"
 
 #include <filesystem>
 

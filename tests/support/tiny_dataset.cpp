@@ -9,6 +9,7 @@
 #include "common/base/random.h"
 #include "common/os/process.h"
 #include "tests/support/process_wait.h"
+#include "tests/support/tree.h"
 
 namespace ganymede::test {
 namespace {

@@ -8,6 +8,7 @@
 #include "common/os/files.h"
 #include "tests/support/process_wait.h"
 #include "tests/support/tiny_dataset.h"
+#include "tests/support/tree.h"
 
 namespace ganymede::test {
 

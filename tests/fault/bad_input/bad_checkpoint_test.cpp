@@ -3,6 +3,7 @@
 
 #include "common/os/files.h"
 #include "tests/fault/bad_input/bad_input.h"
+#include "tests/support/tree.h"
 
 /// Run directories with checkpoints that are damaged, or do not fit what is asked.
 namespace ganymede::test {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "tests/support/tree.h"
 #include "tests/unit/data/workspace.h"
 
 /// What the commands of ganymede-data say to a person and to other programs.

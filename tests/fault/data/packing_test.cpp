@@ -5,6 +5,7 @@
 #include "common/base/deadline.h"
 #include "common/os/process.h"
 #include "services/data/dataset.h"
+#include "tests/support/tree.h"
 #include "tests/unit/data/workspace.h"
 
 /// `ganymede-data pack` as a process that is killed, stopped, starved or started twice.

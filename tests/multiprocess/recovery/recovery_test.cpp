@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "tests/support/process_wait.h"
+#include "tests/support/tree.h"
 #include "tests/support/undisturbed_run.h"
 
 /// Any process may be killed while a run goes; the curve stays that of an undisturbed run, bit for bit.

@@ -11,6 +11,7 @@
 #include "tests/support/network/nodes_run.h"
 #include "tests/support/process_wait.h"
 #include "tests/support/short_run.h"
+#include "tests/support/tree.h"
 
 /// `ganymede ctl RUN swap-optimizer`: a running job goes over to another optimizer.
 namespace ganymede::test {

@@ -9,6 +9,7 @@
 
 #include "common/base/random.h"
 #include "services/optimizer/plugin.h"
+#include "tests/support/tree.h"
 
 namespace ganymede::optimizer {
 

@@ -13,6 +13,7 @@
 #include "services/optimizer/update_engine.h"
 #include "services/worker/engine/engine.h"
 #include "services/worker/engine/process_settings.h"
+#include "tests/support/tree.h"
 #include "tests/unit/engine/test_cell.h"
 
 /// perf_engine CONFIG STEPS: trains STEPS steps of a run's configuration on one rank in this process, with the data

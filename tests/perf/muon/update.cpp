@@ -18,6 +18,7 @@
 #include "services/worker/engine/communicators.h"
 #include "services/worker/engine/engine.h"
 #include "services/worker/engine/process_settings.h"
+#include "tests/support/tree.h"
 #include "tests/unit/engine/test_cell.h"
 
 /// Milliseconds of Muon's update: both phases of the optimizer server in one thread, the worker's Newton–Schulz on all

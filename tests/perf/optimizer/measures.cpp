@@ -15,6 +15,7 @@
 #include "common/wire/bf16.h"
 #include "services/optimizer/working_copy.h"
 #include "services/worker/engine/gradient_norm.h"
+#include "tests/support/tree.h"
 
 namespace ganymede::optimizer {
 namespace {

@@ -11,6 +11,7 @@
 #include "common/config/fields.h"
 #include "launcher/cli/table.h"
 #include "launcher/cli/version.h"
+#include "tests/support/tree.h"
 
 namespace ganymede::cli {
 namespace {

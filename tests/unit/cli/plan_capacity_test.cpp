@@ -8,6 +8,7 @@
 #include "launcher/cli/plan_report.h"
 #include "launcher/cli/plan_text.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/tree.h"
 
 /// What a plan says about a machine's capacities: memory that is enough or not, arithmetic that is used or not, an
 /// update that has time or not.

@@ -5,6 +5,7 @@
 #include "launcher/cli/plan_report.h"
 #include "launcher/cli/plan_svg.h"
 #include "launcher/cli/plan_text.h"
+#include "tests/support/tree.h"
 
 /// What a person sees of the choices of a plan.
 namespace ganymede::cli {

@@ -11,6 +11,7 @@
 #include "launcher/cli/plan_svg.h"
 #include "launcher/cli/plan_text.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/tree.h"
 
 namespace ganymede::cli {
 namespace {

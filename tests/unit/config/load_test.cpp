@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "common/config/fields.h"
+#include "tests/support/tree.h"
 #include "tests/unit/config/recipe_file.h"
 
 namespace ganymede::config {

@@ -10,6 +10,7 @@
 #include "services/optimizer/plugin.h"
 #include "services/optimizer/server.h"
 #include "services/optimizer/update_engine.h"
+#include "tests/support/tree.h"
 #include "tests/unit/engine/test_world.h"
 
 /// The update of whole matrices over ranks: workers and optimizer servers of a world, with gradients that are a

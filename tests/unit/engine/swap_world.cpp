@@ -12,6 +12,7 @@
 #include "services/optimizer/server.h"
 #include "services/worker/engine/job/membership.h"
 #include "tests/support/builtin_facts.h"
+#include "tests/support/tree.h"
 #include "tests/unit/engine/on_ranks.h"
 
 namespace ganymede::worker {

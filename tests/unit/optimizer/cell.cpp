@@ -9,6 +9,7 @@
 #include "common/base/hash.h"
 #include "common/base/random.h"
 #include "services/optimizer/loading.h"
+#include "tests/support/tree.h"
 
 namespace ganymede::optimizer {
 

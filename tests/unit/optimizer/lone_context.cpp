@@ -5,6 +5,7 @@
 
 #include "common/base/hash.h"
 #include "common/os/futex.h"
+#include "tests/support/tree.h"
 
 namespace ganymede::optimizer {
 

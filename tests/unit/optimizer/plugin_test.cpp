@@ -12,6 +12,7 @@
 #include "common/os/files.h"
 #include "services/optimizer/plugin_commands.h"
 #include "services/optimizer/plugin_folder.h"
+#include "tests/support/tree.h"
 
 namespace ganymede::optimizer {
 namespace {

@@ -14,6 +14,7 @@
 #include "common/plan/simulated/executor.h"
 #include "common/plan/timeline.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/tree.h"
 #include "tests/unit/plan/plans.h"
 
 namespace ganymede::plan {

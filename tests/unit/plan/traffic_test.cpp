@@ -6,6 +6,7 @@
 
 #include "common/plan/cost/cost_table.h"
 #include "common/plan/plan.h"
+#include "tests/support/tree.h"
 
 namespace ganymede::plan {
 namespace {

@@ -13,6 +13,7 @@
 #include "launcher/supervisor/last_metrics.h"
 #include "launcher/supervisor/step_log.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/tree.h"
 
 namespace ganymede::launcher {
 namespace {
