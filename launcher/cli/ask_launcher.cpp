@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "common/base/error.h"
 #include "common/service/run_directory.h"
@@ -12,7 +14,8 @@ namespace ganymede::cli {
 namespace {
 
 constexpr double answer_seconds = 15;
-constexpr double look_seconds = 1;  // between looks whether there is still a run that could answer
+constexpr double look_seconds = 1;                     // between looks whether there is still a run that could answer
+constexpr std::chrono::milliseconds again_after{100};  // when a launcher is only just taking over
 
 }  // namespace
 
@@ -29,8 +32,10 @@ msg::Message ask(const msg::Client::Fill& fill) {
   while (true) {
     try {
       return client.call(fill, Deadline::after_seconds(look_seconds));
-    } catch (const msg::Refusal&) {
-      throw;
+    } catch (const msg::Refusal& refusal) {
+      if (refusal.code() != ExitCode::can_go_on) throw;
+      if (deadline.passed()) fail("{}", refusal.what());
+      std::this_thread::sleep_for(again_after);
     } catch (const Error&) {
       if (!run_is_alive()) fail_ended();
       if (deadline.passed())

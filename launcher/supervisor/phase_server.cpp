@@ -19,12 +19,14 @@ PhaseServer::PhaseServer(const std::string& run, const std::string& state, const
     : run_(run),
       state_(state),
       phase_(phase),
+      first_(state == "recovering"),
       server_(fmt::format("ipc://{}", service::launcher_socket),
               [this](const std::string&, const Message& request) { return answer(request); }) {}
 
 void PhaseServer::enter(const std::string& phase) {
   std::lock_guard lock(mutex_);
   phase_ = phase;
+  first_ = false;
 }
 
 Message PhaseServer::status(const Message& request, const std::string& phase) const {
@@ -41,9 +43,11 @@ Message PhaseServer::status(const Message& request, const std::string& phase) co
 
 Message PhaseServer::answer(const Message& request) {
   std::string phase;
+  bool first = true;
   {
     std::lock_guard lock(mutex_);
     phase = phase_;
+    first = first_;
   }
   if (request.as<fbs::StatusRequest>()) return status(request, phase);
   if (const auto* stop = request.as<fbs::StopRequest>()) {
@@ -52,7 +56,8 @@ Message PhaseServer::answer(const Message& request) {
     ::kill(::getpid(), SIGTERM);
     return msg::ack(request);
   }
-  fail("The run has no services now, its launcher is {}: ask again when it trains.", phase);
+  throw Error(first ? ExitCode::can_go_on : ExitCode::failed,
+              fmt::format("The run has no services now, its launcher is {}: ask again when it trains.", phase));
 }
 
 }  // namespace ganymede::launcher
