@@ -58,6 +58,7 @@ function(ganymede_test kind area)
     math(EXPR arg_TIMEOUT "5 * ${arg_TIMEOUT}")
   endif()
   gtest_discover_tests(${name} TEST_PREFIX ${kind}.${area}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
+    NO_PRETTY_VALUES
     TEST_LIST ${name}_tests PROPERTIES LABELS ${kind} TIMEOUT ${arg_TIMEOUT})
   if(arg_LABELS)
     # gtest_discover_tests cannot pass a list as one property; the names are known when ctest runs.
