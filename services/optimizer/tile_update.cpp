@@ -114,6 +114,8 @@ void TileUpdate::begin_chunk(ChunkCall& call, std::uint64_t index, float* redo) 
 }
 
 void TileUpdate::enter(ChunkCall& call, const Tile& tile, float* redo) const {
+  bool there = call.chunk == tile.chunk && call.from == tile.from;
+  if (there && call.call.count == static_cast<std::uint64_t>(tile.count)) return;
   if (call.chunk != tile.chunk) begin_chunk(call, tile.chunk, redo);
   std::int64_t way = tile.from - call.from;
   call.from = tile.from;
