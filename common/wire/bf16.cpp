@@ -52,21 +52,39 @@ void stream_as_fp32(const float* from, float* to, std::size_t count) {
   stream(from + lead, to + lead, count - lead);
 }
 
-/// Two vectors of fp32 give a vector of bf16. One lane is no vector to stream.
-void stream_as_bf16(const float* from, std::uint16_t* to, std::size_t count) {
+/// Two vectors of fp32 give a vector of bf16. One lane is no vector to stream. Values that were read go through `each`.
+template <class Each>
+HWY_INLINE void stream_halves(const float* from, std::uint16_t* to, std::size_t count, Each each) {
+  const auto encode_some = [&](std::size_t begin, std::size_t end) HWY_ATTR {
+    for_lanes(end - begin, [&](auto d, std::size_t i) HWY_ATTR {
+      const hn::Rebind<std::uint16_t, decltype(d)> half;
+      hn::StoreU(to_bf16(d, each(d, hn::LoadU(d, from + begin + i), begin + i)), half, to + begin + i);
+    });
+  };
   std::size_t at = elements_before_a_vector(to, count);
-  encode(from, to, at);
+  encode_some(0, at);
 #if HWY_TARGET != HWY_SCALAR
   const hn::ScalableTag<float> single;
   const hn::ScalableTag<std::uint16_t> whole;
   const std::size_t half = hn::Lanes(single);
   for (; at + 2 * half <= count; at += 2 * half) {
-    auto low = to_bf16(single, hn::LoadU(single, from + at));
-    auto high = to_bf16(single, hn::LoadU(single, from + at + half));
+    auto low = to_bf16(single, each(single, hn::LoadU(single, from + at), at));
+    auto high = to_bf16(single, each(single, hn::LoadU(single, from + at + half), at + half));
     hn::Stream(hn::Combine(whole, high, low), whole, to + at);
   }
 #endif
-  encode(from + at, to + at, count - at);
+  encode_some(at, count);
+}
+
+void stream_as_bf16(const float* from, std::uint16_t* to, std::size_t count) {
+  stream_halves(from, to, count, [](auto, auto value, std::size_t) HWY_ATTR { return value; });
+}
+
+void copy_and_stream_as_bf16(const float* from, float* copy, std::uint16_t* to, std::size_t count) {
+  stream_halves(from, to, count, [copy](auto d, auto value, std::size_t at) HWY_ATTR {
+    hn::StoreU(value, d, copy + at);
+    return value;
+  });
 }
 
 }  // namespace ganymede::wire::HWY_NAMESPACE
@@ -80,6 +98,7 @@ HWY_EXPORT(decode);
 HWY_EXPORT(add);
 HWY_EXPORT(stream_as_fp32);
 HWY_EXPORT(stream_as_bf16);
+HWY_EXPORT(copy_and_stream_as_bf16);
 
 void encode_bf16(std::span<const float> values, std::uint16_t* to) {
   HWY_DYNAMIC_DISPATCH(encode)(values.data(), to, values.size());
@@ -95,6 +114,9 @@ void stream_fp32(std::span<const float> values, float* to) {
 }
 void stream_bf16(std::span<const float> values, std::uint16_t* to) {
   HWY_DYNAMIC_DISPATCH(stream_as_bf16)(values.data(), to, values.size());
+}
+void copy_and_stream_bf16(std::span<const float> values, float* copy, std::uint16_t* to) {
+  HWY_DYNAMIC_DISPATCH(copy_and_stream_as_bf16)(values.data(), copy, to, values.size());
 }
 void finish_stream() { hwy::FlushStream(); }
 

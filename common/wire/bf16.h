@@ -18,6 +18,8 @@ void add_bf16(std::span<const std::uint16_t> from, float* sum);
 /// Visible to other threads after `finish_stream` of this one.
 void stream_fp32(std::span<const float> values, float* to);
 void stream_bf16(std::span<const float> values, std::uint16_t* to);
+/// `stream_bf16`, and a plain copy of the values besides: they are read once.
+void copy_and_stream_bf16(std::span<const float> values, float* copy, std::uint16_t* to);
 /// Orders all streamed stores of this thread before its later stores.
 void finish_stream();
 

@@ -147,10 +147,12 @@ void TileUpdate::copy(const ChunkCall& call, const Tile& tile, const float* redo
   fetch_next(call, tile.count);
   for (std::size_t i = 0; i < call.slots; i++) std::copy_n(redo + (1 + i) * tile_elements, tile.count, call.kept[i]);
   if (scope_ == Scope::state) return;
-  std::copy_n(redo, tile.count, call.master);
-  if (!call.publishes) return;
+  if (!call.publishes) {
+    std::copy_n(redo, tile.count, call.master);
+    return;
+  }
   std::int64_t at = chunk_of(tile).shard_offset + tile.from;
-  publish(memory_, placement_, call.bucket, at, {redo, static_cast<std::size_t>(tile.count)});
+  update_and_publish(memory_, placement_, call.bucket, at, {redo, static_cast<std::size_t>(tile.count)});
 }
 
 void TileUpdate::fail_of_plugin(const Tile& tile, int code) const {

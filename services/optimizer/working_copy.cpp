@@ -20,6 +20,18 @@ void publish(const CellMemory& memory, const placement::Placement& placement, in
   }
 }
 
+void update_and_publish(const CellMemory& memory, const placement::Placement& placement, int bucket, std::int64_t first,
+                        std::span<const float> values) {
+  float* master = memory.master.data() + first;
+  if (memory.working_form.buckets[bucket].wire() == ParameterWire::fp32) {
+    std::copy_n(values.data(), values.size(), master);
+    return publish(memory, placement, bucket, first, values);
+  }
+  std::byte* shard = memory.working.data() + memory.working_form.offset[bucket];
+  std::int64_t at = first - placement.buckets[bucket].shard_offset;
+  wire::copy_and_stream_bf16(values, master, reinterpret_cast<std::uint16_t*>(shard) + at);
+}
+
 wire::NonFinite publish_blocks(const CellMemory& memory, const placement::Placement& placement, int bucket,
                                std::int64_t first, std::int64_t count) {
   const placement::Bucket& placed = placement.buckets[bucket];

@@ -15,6 +15,10 @@ namespace ganymede::optimizer {
 void publish(const CellMemory& memory, const placement::Placement& placement, int bucket, std::int64_t first,
              std::span<const float> values);
 
+/// The same, and brings the values into the master array too.
+void update_and_publish(const CellMemory& memory, const placement::Placement& placement, int bucket, std::int64_t first,
+                        std::span<const float> values);
+
 /// The same for an fp8 bucket, from the master, which already holds the new values: writes the blocks whose last
 /// element is one of them. A run of elements in ascending order so writes each block once, rounded once, whatever
 /// the lengths of its parts. Returns what is NaN or infinite; NonFinite::first counts in the master array.

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -23,13 +24,20 @@ std::uint16_t nearest_bf16(float value) {
   return below % 2 == 0 ? below : above;
 }
 
-/// With both kinds of stores.
+/// With all kinds of stores.
 std::vector<std::uint16_t> to_bf16(const std::vector<float>& values, std::size_t shift) {
   std::vector<std::uint16_t> wire(values.size() + shift + 32, 0x1234);
   stream_bf16(values, wire.data() + shift);
   finish_stream();
   EXPECT_EQ(wire[shift + values.size()], 0x1234) << "nothing behind the end";
   for (std::size_t i = 0; i < shift; i++) EXPECT_EQ(wire[i], 0x1234) << "nothing before the start";
+  std::vector<std::uint16_t> beside(values.size() + shift + 32, 0x1234);
+  std::vector<float> copy(values.size() + 1, 3.0f);
+  copy_and_stream_bf16(values, copy.data(), beside.data() + shift);
+  finish_stream();
+  EXPECT_EQ(beside, wire);
+  EXPECT_EQ(std::memcmp(copy.data(), values.data(), values.size() * sizeof(float)), 0) << "bits, of a NaN too";
+  EXPECT_EQ(copy.back(), 3.0f) << "nothing behind the end";
   std::vector<std::uint16_t> plain(values.size() + shift + 32, 0x1234);
   encode_bf16(values, plain.data() + shift);
   EXPECT_EQ(plain, wire);
