@@ -58,5 +58,12 @@ TEST(TestNetwork, CountsWhatGoesThroughACableAndLimitsIt) {
   EXPECT_GT(send(network, static_cast<int>(4 * megabyte)), 1.5) << "no faster than 2 MB/s";
 }
 
+TEST(TestNetwork, DelaysWhatANodeSendsWhereTheKernelHasNetem) {
+  if (std::string obstacle = network_obstacle(); !obstacle.empty()) GTEST_SKIP() << obstacle;
+  TestNetwork network(2);
+  if (!network.delay(1, 200)) GTEST_SKIP() << "this kernel has no netem (sch_netem), which delays packets";
+  EXPECT_GT(send(network, 1), 0.2);
+}
+
 }  // namespace
 }  // namespace ganymede::test
