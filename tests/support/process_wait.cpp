@@ -18,6 +18,7 @@
 namespace ganymede::test {
 
 os::Ending wait_for_end(const os::Child& child, double seconds) {
+  seconds *= patience;
   Deadline deadline = Deadline::after_seconds(seconds);
   while (true) {
     if (auto ending = os::poll_ending(child)) return *ending;
@@ -31,6 +32,7 @@ os::Ending wait_for_end(const os::Child& child, double seconds) {
 }
 
 void wait_until(const std::function<bool()>& holds, double seconds, const std::string& what) {
+  seconds *= patience;
   Deadline deadline = Deadline::after_seconds(seconds);
   while (!holds()) {
     if (deadline.passed()) fail("Waited {} s in vain: {}.", seconds, what);
