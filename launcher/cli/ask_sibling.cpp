@@ -6,9 +6,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "common/base/deadline.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/os/files.h"
 #include "common/os/process.h"
 #include "launcher/cli/siblings.h"
@@ -34,11 +36,14 @@ class OutputFile {
   std::string path_;
 };
 
-os::Ending wait_for(const os::Child& child, double seconds) {
+/// Nothing when it had to be killed.
+std::optional<os::Ending> wait_for(const os::Child& child, double seconds) {
   Deadline deadline = Deadline::after_seconds(seconds);
+  bool late = false;
   while (true) {
-    if (auto ending = os::poll_ending(child)) return *ending;
-    if (deadline.passed()) os::send_signal(child, SIGKILL);
+    if (auto ending = os::poll_ending(child)) return late ? std::nullopt : ending;
+    late = deadline.passed();
+    if (late) os::send_signal(child, SIGKILL);
     pollfd wake{child.pidfd.get(), POLLIN, 0};
     poll(&wake, 1, 100);
   }
@@ -53,7 +58,10 @@ std::string ask_sibling(std::vector<std::string> arguments, double seconds) {
   arguments[0] = sibling(name);
   command.arguments = std::move(arguments);
   command.output_file = output.path();
-  os::Ending ending = wait_for(os::spawn(command), seconds);
+  std::optional<os::Ending> ended = wait_for(os::spawn(command), seconds);
+  if (!ended)
+    fail("{} was not done after {}: is the machine or its file system too busy?", name, human_seconds(seconds));
+  os::Ending ending = *ended;
   std::string text = os::read_file(output.path());
   if (ending.exit_code == static_cast<int>(ExitCode::done)) return text;
   std::vector<std::string> lines = launcher::last_lines(text, 1);

@@ -15,6 +15,7 @@
 #include "common/base/error.h"
 #include "common/base/hash.h"
 #include "common/os/files.h"
+#include "services/optimizer/plugin_guard.h"
 
 namespace ganymede::optimizer {
 namespace {
@@ -113,6 +114,7 @@ placement::OptimizerFacts Plugin::facts(const std::string& name) const {
 Plugin load_plugin(const std::string& path) {
   std::string content = os::read_file(path);
   check_whole(content, path);
+  InPlugin in_plugin(path);
   // A path without a slash would be looked for in the system's library folders.
   std::string file = path.find('/') == std::string::npos ? "./" + path : path;
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -11,6 +11,7 @@
 #include "common/os/files.h"
 #include "common/os/process.h"
 #include "common/service/run_directory.h"
+#include "services/optimizer/plugin_guard.h"
 
 namespace ganymede::optimizer {
 
@@ -45,6 +46,7 @@ namespace {
 
 /// A fault names the file that a person gave, and its copy does not stay.
 Plugin load_copy(const std::string& copy, const std::string& original) {
+  InPlugin in_plugin(original);
   try {
     return load_plugin(copy);
   } catch (const Error& error) {

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <thread>
 
 #include "common/base/command_line.h"
@@ -13,21 +14,27 @@
 #include "common/service/service.h"
 #include "common/step_protocol/change.h"
 #include "services/optimizer/plugin_commands.h"
+#include "services/optimizer/plugin_guard.h"
 #include "services/optimizer/server.h"
 #include "services/optimizer/swap_command.h"
 
 namespace ganymede::optimizer {
 namespace {
 
+constexpr double patience = 590;  // seconds; a cold network file system is slow
+
 /// What a person or the launcher may ask for besides the service.
 struct Request {
   std::string run, folder, name, recipe, configuration;
   std::vector<std::string> settings;
   bool json = false, running = false, dry = false;
+  GuardLimit limit = {};
 };
 
-std::string answer(CLI::App& app, int argc, char** argv) {
-  Request request;
+using Answer = std::function<std::string()>;
+
+/// What there is to be done; `request` outlives it.
+Answer answer_of(CLI::App& app, int argc, char** argv, Request& request) {
   app.require_subcommand(1);
   CLI::App* prepare = app.add_subcommand("prepare", "Copy and check the configured plugin of a run directory");
   prepare->add_option("--run", request.run, "Run directory with its config.toml")->required();
@@ -35,6 +42,8 @@ std::string answer(CLI::App& app, int argc, char** argv) {
   swap->add_option("--run", request.run, "Run directory")->required();
   swap->add_option("--config", request.configuration, "Its configuration with the other optimizer")->required();
   swap->add_flag("--dry-run", request.dry, "Copy no plugin into the run directory");
+  CLI::Option* seconds = swap->add_option("--seconds", request.limit.seconds, "How long all of it may take")
+                             ->check(command_line::between(0.001, 86400.0));
   CLI::App* check = app.add_subcommand("check", "Check the plugin that a recipe names");
   check->add_option("RECIPE", request.recipe, "Recipe file")->required();
   check->add_option("--set", request.settings, "Change a key of the recipe")->allow_extra_args(false);
@@ -47,19 +56,28 @@ std::string answer(CLI::App& app, int argc, char** argv) {
   }
   for (CLI::App* command : {check, list, describe}) command->add_flag("--json", request.json, "Print JSON");
   app.parse(argc, argv);
-  if (*prepare) return prepare_run(request.run);
-  if (*swap) return describe_swap(request.run, request.configuration, request.dry);
-  if (*check) return check_recipe(request.recipe, request.settings, {request.json, request.running});
-  if (*list) return list_plugins(request.folder, request.json);
-  return describe_plugin(request.folder, request.name, request.json);
+  if (*seconds) request.limit.longer = ", or allow it more time with --wait";
+  if (*check || *list || *describe) request.limit.seconds = patience;
+  if (*prepare) return [&] { return prepare_run(request.run); };
+  if (*swap) return [&] { return describe_swap(request.run, request.configuration, request.dry); };
+  if (*check) return [&] { return check_recipe(request.recipe, request.settings, {request.json, request.running}); };
+  if (*list) return [&] { return list_plugins(request.folder, request.json); };
+  return [&] { return describe_plugin(request.folder, request.name, request.json); };
 }
+
+constexpr const char* prefix = "ganymede-optimizer: ";
 
 int command(int argc, char** argv) {
   CLI::App app("The optimizer server of one rank (--run DIR --rank R), and what there is to know about its plugins.",
                "ganymede-optimizer");
+  Request request;
   try {
-    fmt::print("{}\n", answer(app, argc, argv));
-    return static_cast<int>(ExitCode::done);
+    Answer answer = answer_of(app, argc, argv, request);
+    auto print = [&] {
+      fmt::print("{}\n", answer());
+      return static_cast<int>(ExitCode::done);
+    };
+    return guarded(request.limit, [&] { return run_command(prefix, print); });
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
@@ -102,7 +120,7 @@ int program(int argc, char** argv, const Beside& beside) {
   bool service = argc > 1 && (std::string(argv[1]) == "--run" || std::string(argv[1]) == "--rank");
   auto body = [&](service::Context& context) { serve_beside(context, beside); };
   return service ? service::run(service::Kind::optimizer, argc, argv, body)
-                 : run_command("ganymede-optimizer: ", [&] { return command(argc, argv); });
+                 : run_command(prefix, [&] { return command(argc, argv); });
 }
 
 }  // namespace ganymede::optimizer
