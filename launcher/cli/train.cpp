@@ -84,6 +84,7 @@ const std::vector<std::pair<std::string, std::string>> words = {
     {"--key", "name the file with the run's key, or leave it out"}};
 
 void train(TrainOptions options) {
+  std::size_t said = options.settings.size();
   if (options.steps > 0) limit_steps(options);
   config::Config config = config::load(options.recipe, options.settings);
   check_dataset_named(config, options.recipe);
@@ -102,7 +103,8 @@ void train(TrainOptions options) {
   std::vector<std::string> arguments = {sibling("ganymede-keeper"), "--run", node_folder(run, options.node), "--"};
   arguments.insert(arguments.end(), launcher.begin(), launcher.end());
   if (!options.from.empty()) arguments.insert(arguments.end(), {"--from", absolute(options.from)});
-  for (const std::string& setting : options.settings) arguments.insert(arguments.end(), {"--set", setting});
+  for (std::size_t i = 0; i < options.settings.size(); ++i)
+    arguments.insert(arguments.end(), {i < said ? "--set" : "--imply", options.settings[i]});
   become(arguments);
 }
 

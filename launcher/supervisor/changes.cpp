@@ -1,5 +1,7 @@
 #include "launcher/supervisor/changes.h"
 
+#include <utility>
+
 #include "common/base/error.h"
 #include "common/base/hash.h"
 #include "common/base/log.h"
@@ -16,8 +18,9 @@ std::string ChangeState::describe() const {
   return from_step == 0 ? text : fmt::format("from step {} on: {}", from_step, text);
 }
 
-Changes::Changes(const config::Config& recipe, const service::Job& job, Cells& cells, Epochs& epochs)
-    : recipe_(recipe), job_(job), cells_(cells), epochs_(epochs) {
+Changes::Changes(const config::Config& recipe, const service::Job& job, Cells& cells, Epochs& epochs,
+                 std::set<std::string> said)
+    : recipe_(recipe), job_(job), cells_(cells), epochs_(epochs), said_(std::move(said)) {
   KeptChanges kept = read_changes();
   if (kept.job == job_.id) noted_ = kept.number;
 }
@@ -50,6 +53,11 @@ void Changes::require_none_under_way() {
   if (cells_.change_in_force().number == newest.number) return;
   fail("Change {} ({}) is still under way: order the next one when it is in force.", newest.number,
        state(newest.number).describe());
+}
+
+bool Changes::restores() const {
+  std::uint64_t newest = cells_.prepared_change().number;
+  return cells_.change_in_force().number != newest && is_quiet(newest);
 }
 
 std::uint64_t Changes::configuration_hash() {
@@ -122,10 +130,10 @@ void Changes::write(const step_protocol::Setting& setting) {
   config::Config config = with(setting);
   KeptChanges kept = read_changes();
   if (kept.job != job_.id) kept.epoch = 0;
-  if (setting.state_epoch != kept.epoch) note_swap(kept, setting.state_epoch, config.optimizer.name, recipe_);
+  if (setting.state_epoch != kept.epoch) note_swap(kept, setting.state_epoch, config.optimizer.name, recipe_, said_);
   std::map<std::string, double> before = service::changeable_values(epochs_.config_of(setting.state_epoch));
   for (const auto& [key, value] : service::changeable_values(config)) {
-    if (value != before[key]) kept.given.emplace(key, before[key]);
+    if (value != before[key]) note_change(kept, key, before[key], said_);
     if (kept.given.contains(key)) kept.now[key] = value;
   }
   kept.job = job_.id;

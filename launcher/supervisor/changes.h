@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,10 @@ struct ChangeState {
 /// time.
 class Changes {
  public:
-  /// `recipe`: with the settings of this launch, as they are without any change. All of them outlive it. Throws Error.
-  Changes(const config::Config& recipe, const service::Job& job, Cells& cells, Epochs& epochs);
+  /// `recipe`: with the settings of this launch, as they are without any change; it and what follows outlive it.
+  /// `said`: keys that its command line sets. Throws Error.
+  Changes(const config::Config& recipe, const service::Job& job, Cells& cells, Epochs& epochs,
+          std::set<std::string> said = {});
 
   struct Value {
     std::string key;
@@ -51,6 +54,8 @@ class Changes {
   void prepare_again(std::uint64_t refused);
   /// Throws Error when a change is still under way.
   void require_none_under_way();
+  /// Whether what follows a refused swap, without changing anything, is not in force yet.
+  bool restores() const;
   /// Of the effective configuration with the values in force, which the file in the run directory is once they are
   /// noted.
   std::uint64_t configuration_hash();
@@ -72,6 +77,7 @@ class Changes {
   const service::Job& job_;
   Cells& cells_;
   Epochs& epochs_;
+  std::set<std::string> said_;
   std::uint64_t noted_ = 0;                      // newest change that is written down
   std::map<std::uint64_t, std::uint64_t> from_;  // first steps, by number
 };

@@ -24,13 +24,14 @@ KeptChanges read_changes() {
     if (object.contains("epoch")) changes.epoch = object.at("epoch").get<std::uint64_t>();
     if (object.contains("optimizer")) changes.optimizer = object.at("optimizer").get<std::string>();
     if (object.contains("recipe")) changes.recipe = object.at("recipe").get<std::map<std::string, std::string>>();
+    if (object.contains("said")) changes.said = object.at("said").get<std::set<std::string>>();
     for (const auto& entry : changes.given) changes.now[entry.first] = object.at("now").at(entry.first).get<double>();
     return changes;
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const nlohmann::json::exception&) {
     fail_usage(
-        "{} in the run directory, which has the changes that were made while the run ran, cannot be read ({}): remove "
-        "it to go on with the recipe's values.",
-        changes_file, error.what());
+        "{}, which has the changes that were made while the run ran, is damaged: put it back from a copy, or remove it "
+        "to go on with the recipe's values.",
+        std::filesystem::absolute(changes_file).string());
   }
 }
 
@@ -40,6 +41,7 @@ void write_changes(const KeptChanges& changes) {
   if (changes.epoch > 0) object["epoch"] = changes.epoch;
   if (!changes.optimizer.empty()) object["optimizer"] = changes.optimizer;
   if (!changes.recipe.empty()) object["recipe"] = changes.recipe;
+  if (!changes.said.empty()) object["said"] = changes.said;
   os::write_file_atomically(changes_file, object.dump(2) + "\n");
 }
 
@@ -56,12 +58,22 @@ std::map<std::string, std::string> optimizer_keys(config::Config config) {
 
 }  // namespace
 
-void note_swap(KeptChanges& changes, std::uint64_t epoch, const std::string& optimizer, const config::Config& recipe) {
+void note_swap(KeptChanges& changes, std::uint64_t epoch, const std::string& optimizer, const config::Config& recipe,
+               const std::set<std::string>& said) {
   changes.epoch = epoch;
   changes.optimizer = optimizer;
   changes.given.clear();
   changes.now.clear();
   changes.recipe = optimizer_keys(recipe);
+  changes.said.clear();
+  for (const std::string& key : said)
+    if (changes.recipe.contains(key)) changes.said.insert(key);
+}
+
+void note_change(KeptChanges& changes, const std::string& key, double before, const std::set<std::string>& said) {
+  if (!changes.given.emplace(key, before).second) return;
+  changes.said.erase(key);
+  if (said.contains(key)) changes.said.insert(key);
 }
 
 namespace {
@@ -78,17 +90,22 @@ std::string forget_lost_swap(KeptChanges& changes, const std::string& goes_on) {
 
 }  // namespace
 
-std::string keep_swap(KeptChanges& changes, const config::Config* checkpoint, config::Config& config) {
+std::string keep_swap(KeptChanges& changes, const config::Config* checkpoint, config::Config& config,
+                      const std::set<std::string>& said) {
   if (changes.recipe.empty()) return "";
   std::map<std::string, std::string> then = std::move(changes.recipe), now = optimizer_keys(config);
   changes.recipe.clear();
   std::string lost = forget_lost_swap(changes, (checkpoint ? *checkpoint : config).optimizer.name);
   bool swapped =
       checkpoint && (lost.empty() || config::toml_text(checkpoint->optimizer.name) != then["optimizer.name"]);
-  if (!swapped || then["optimizer.name"] != now["optimizer.name"]) return lost;
+  auto says_anew = [&](const std::string& key, const std::string& value) {
+    auto was = then.find(key);
+    return was == then.end() || was->second != value || (said.contains(key) && !changes.said.contains(key));
+  };
+  if (!swapped || says_anew("optimizer.name", now["optimizer.name"])) return lost;
   std::vector<std::string> since;
   for (const auto& [key, value] : now)
-    if (auto was = then.find(key); was == then.end() || was->second != value) since.push_back(key + "=" + value);
+    if (says_anew(key, value)) since.push_back(key + "=" + value);
   changes.recipe = std::move(then);
   config::Config kept = config;
   kept.optimizer = checkpoint->optimizer;
@@ -111,11 +128,12 @@ std::string describe(const KeptChanges& changes) {
   return text;
 }
 
-std::string keep_changes(KeptChanges& changes, config::Config& config) {
+std::string keep_changes(KeptChanges& changes, config::Config& config, const std::set<std::string>& said) {
   std::map<std::string, double> given = service::changeable_values(config);
   std::erase_if(changes.now, [&](const auto& entry) {
     auto was = changes.given.find(entry.first), is = given.find(entry.first);
-    return was == changes.given.end() || is == given.end() || was->second != is->second;
+    bool anew = said.contains(entry.first) && !changes.said.contains(entry.first);
+    return anew || was == changes.given.end() || is == given.end() || was->second != is->second;
   });
   std::erase_if(changes.given, [&](const auto& entry) { return !changes.now.contains(entry.first); });
   for (const auto& [key, value] : changes.now) service::change(config, key, value);

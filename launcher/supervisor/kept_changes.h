@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "common/config/config.h"
@@ -18,6 +19,7 @@ struct KeptChanges {
   std::string optimizer = {};           // of that epoch, if the run was swapped to it
   /// What recipe and settings said in [optimizer], as TOML by key, when the run got another one; none: it did not.
   std::map<std::string, std::string> recipe = {};
+  std::set<std::string> said = {};  // keys of these that the command line had set then
 };
 
 constexpr const char* changes_file = "changes.json";
@@ -27,20 +29,25 @@ KeptChanges read_changes();
 /// A write leaves the old or the new content. Throws Error.
 void write_changes(const KeptChanges& changes);
 
-/// The optimizer of another state epoch is in force, that of this name.
-void note_swap(KeptChanges& changes, std::uint64_t epoch, const std::string& optimizer, const config::Config& recipe);
+/// The optimizer of another state epoch is in force, that of this name. `said`: keys that the command line has set.
+void note_swap(KeptChanges& changes, std::uint64_t epoch, const std::string& optimizer, const config::Config& recipe,
+               const std::set<std::string>& said = {});
+/// A change has given `key` another value; until the run began it had `before`.
+void note_change(KeptChanges& changes, const std::string& key, double before, const std::set<std::string>& said = {});
 
 /// "optimizer.lr 0.003 → 0.002, …", of the keys whose value is another one than the recipe's; "": none.
 std::string describe(const KeptChanges& changes);
 
 /// Puts the kept values into the configuration of a new start, and returns a line about them, or "". A key for which
-/// recipe and settings say something else than when it was changed goes by them, and is not kept any more.
-std::string keep_changes(KeptChanges& changes, config::Config& config);
+/// recipe and settings say something else than when it was changed, or which the command line sets (`said`) and did not
+/// set then, goes by them, and is not kept any more: the same command keeps it.
+std::string keep_changes(KeptChanges& changes, config::Config& config, const std::set<std::string>& said = {});
 
 /// The same of a swap, before it: a new start has the optimizer of `checkpoint`, the configuration of the newest one
-/// (nullptr: there is none), but for keys for which recipe and settings say something else than when it was swapped.
-/// Where they name another optimizer than then, it goes by them, and nothing is kept. A swap that the checkpoint is
+/// (nullptr: there is none), but for keys that go by recipe and settings as above. Where the optimizer's name does, all
+/// of them do, and nothing is kept. A swap that the checkpoint is
 /// older than is said to be lost, and what was changed after it is not kept. Throws Error as config::load.
-std::string keep_swap(KeptChanges& changes, const config::Config* checkpoint, config::Config& config);
+std::string keep_swap(KeptChanges& changes, const config::Config* checkpoint, config::Config& config,
+                      const std::set<std::string>& said = {});
 
 }  // namespace ganymede::launcher

@@ -116,7 +116,8 @@ Outcome Launch::supervise(Cells& cells, StepLog& steps) {
                          .nodes = options.nodes,
                          .segment_bytes = static_cast<double>(segment_bytes(ready.config, ready.job, cells.ranks())),
                          .budget = ready.budget,
-                         .recipe = recipe()});
+                         .recipe = recipe(),
+                         .said = options.said});
   PostedServer server(io, fmt::format("ipc://{}", service::launcher_socket),
                       [&supervisor](const std::string& identity, const msg::Message& request) {
                         return answer(supervisor, identity, request);

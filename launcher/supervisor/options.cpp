@@ -15,6 +15,8 @@ Options parse_options(int argc, char** argv) {
   app.add_option("--recipe", options.recipe, "recipe file")->required();
   app.add_option("--from", options.from, "run or checkpoint directory whose newest checkpoint a new run starts from");
   app.add_option("--set", options.settings, "a key of the configuration, key=value")->allow_extra_args(false);
+  std::vector<std::string> implied;
+  app.add_option("--imply", implied, "as --set, behind those; `ganymede train` has made it")->allow_extra_args(false);
   app.add_option("--steps", steps, "steps in total (run.steps)");
   std::string nodes;
   app.add_option("--nodes", nodes, "addresses of all nodes, host:port,host:port,…");
@@ -27,6 +29,8 @@ Options parse_options(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     fail_usage("{} (see ganymede-launcher --help).", error.what());
   }
+  for (const std::string& setting : options.settings) options.said.insert(setting.substr(0, setting.find('=')));
+  options.settings.insert(options.settings.end(), implied.begin(), implied.end());
   if (!nodes.empty()) options.nodes = coordinator::parse_nodes(nodes);
   if (options.nodes.size() == 1) options.nodes.clear();
   if (options.node < 0 || options.node >= std::max(1, static_cast<int>(options.nodes.size())))

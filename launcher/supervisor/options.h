@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ struct Options {
   std::string recipe;                                // recipe file, absolute
   std::string from;                                  // run or checkpoint directory to start from; empty: none
   std::vector<std::string> settings;                 // "key=value", `--steps N` among them
+  std::set<std::string> said = {};                   // keys of `settings` that a person has set
   std::vector<coordinator::NodeAddress> nodes = {};  // of a run over several nodes; else empty
   int node = 0;                                      // this one
   std::string key = {};  // file with the coordinator's key; empty: in node 0's run directory

@@ -172,7 +172,7 @@ ReadyRun begin_run(Launching& launching) {
   std::optional<config::Config> before = configuration_before(own, run);
   KeptChanges kept = read_changes();
   bool has_own = before && !own.intact.empty();
-  if (std::string line = keep_swap(kept, has_own ? &*before : nullptr, ready.config); !line.empty())
+  if (std::string line = keep_swap(kept, has_own ? &*before : nullptr, ready.config, options.said); !line.empty())
     launching.terminal.line(line);
   if (has_own) check_compatible(*before, ready.config, run);
   int cores = os::inspect_machine().cores;
@@ -200,7 +200,7 @@ ReadyRun begin_run(Launching& launching) {
   ready.job.interface = interface_of(ready.config, options);
   prepare_plugin(ready, launching);
   if (before && !own.intact.empty()) check_optimizers(*before, ready, run, launching.terminal);
-  if (std::string line = keep_changes(kept, ready.config); !line.empty()) launching.terminal.line(line);
+  if (std::string line = keep_changes(kept, ready.config, options.said); !line.empty()) launching.terminal.line(line);
   file.replace(ready.config);
   show_and_check(ready, ranks, before && !own.intact.empty() ? changed_keys(*before, ready.config) : "",
                  launching.terminal);

@@ -31,7 +31,7 @@ Supervisor::Supervisor(SupervisorParts parts)
       membership_(parts_.config.parallel.ranks, parts_.cells.highest_generation()),
       checkpoint_parts_(parts_.config.parallel.ranks),
       epochs_(parts_.config, parts_.job),
-      changes_(parts_.recipe, parts_.job, parts_.cells, epochs_),
+      changes_(parts_.recipe, parts_.job, parts_.cells, epochs_, parts_.said),
       swap_({parts_.job, parts_.cells, crew_, changes_, epochs_, parts_.terminal, parts_.budget,
              static_cast<std::uint64_t>(parts_.config.run.steps), [this] { return epochs_elsewhere(); }}),
       timer_(parts_.io),

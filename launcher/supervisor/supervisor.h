@@ -4,6 +4,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct SupervisorParts {
   double segment_bytes = 0;                     // of all cells of this node, when the run began
   HostBudget budget = {};                       // of this node
   config::Config recipe = {};                   // with the settings of this launch, without changes
+  std::set<std::string> said = {};              // keys that a person has set with it
 };
 
 /// The launcher of node 0, which is the coordinator: runs the services of its cells from start to end, leads the whole

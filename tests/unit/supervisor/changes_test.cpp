@@ -158,13 +158,40 @@ TEST_F(ChangesTest, StartWithTheSameRecipeKeepsChangesAndOneThatSaysOtherwiseHas
   EXPECT_TRUE(kept.given.empty());
 }
 
-TEST_F(ChangesTest, DamagedFileIsAnErrorThatNamesIt) {
-  std::ofstream(changes_file) << "{\"job\": 7";
-  try {
-    read_changes();
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("changes.json"));
+TEST_F(ChangesTest, WhatTheCommandLineSetsAnewIsNotKeptEvenWithTheRecipesOldValue) {
+  KeptChanges kept;
+  note_change(kept, "optimizer.lr", 0.5);
+  kept.now["optimizer.lr"] = 0.25;
+  KeptChanges of_the_same_command = kept;
+  of_the_same_command.said = {"optimizer.lr"};
+  config::Config config = config_;
+  EXPECT_EQ(keep_changes(kept, config, {"optimizer.lr"}), "");
+  EXPECT_EQ(config.optimizer.lr, 0.5);
+  EXPECT_TRUE(kept.given.empty());
+  EXPECT_NE(keep_changes(of_the_same_command, config, {"optimizer.lr"}), "");
+  EXPECT_EQ(config.optimizer.lr, 0.25);
+}
+
+TEST_F(ChangesTest, KnowsWhichKeysTheCommandLineHasSetWhenTheyWereChanged) {
+  Changes changes(config_, job_, *cells_, *epochs_, {"optimizer.lr", "run.steps"});
+  changes.order({{"optimizer.lr", 0.25}, {"optimizer.adamw.beta1", 0.8}}, false);
+  decide(3, 1, 3);
+  changes.note();
+  EXPECT_EQ(read_changes().said, std::set<std::string>{"optimizer.lr"});
+}
+
+TEST_F(ChangesTest, DamagedFileIsAnErrorThatNamesItAndTheWayOutAlone) {
+  for (const char* content : {"{\"job\": 7", "{\"job\": \"x\"}", "", "[]"}) {
+    std::ofstream(changes_file) << content;
+    try {
+      read_changes();
+      ADD_FAILURE() << content;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_THAT(error.what(), HasSubstr("/changes.json, which has the changes"));
+      EXPECT_THAT(error.what(), HasSubstr("remove it to go on with the recipe's values"));
+      EXPECT_THAT(error.what(), testing::Not(HasSubstr("json.exception")));
+    }
   }
 }
 

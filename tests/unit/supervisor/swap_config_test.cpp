@@ -90,6 +90,35 @@ TEST_F(SwapConfig, ARunThatGoesOnHasTheOptimizerOfItsCheckpointUnlessTheRecipeSa
   EXPECT_TRUE(kept.recipe.empty());
 }
 
+TEST_F(SwapConfig, WhatTheCommandLineSetsAnewWinsEvenWithTheRecipesOldValueAndTheSameCommandKeeps) {
+  config::Config recipe, checkpoint;
+  recipe.optimizer.lr = 0.125;
+  checkpoint.optimizer.name = "lion";
+  checkpoint.optimizer.lr = 0.25;
+  checkpoint.optimizer.weight_decay = 0.5;
+  auto lr_of = [&](const std::set<std::string>& then, const std::set<std::string>& said) {
+    KeptChanges changes;
+    note_swap(changes, 1, "lion", recipe, then);
+    write_changes(changes);
+    KeptChanges kept = read_changes();
+    config::Config now = recipe;
+    keep_swap(kept, &checkpoint, now, said);
+    EXPECT_EQ(now.optimizer.name, "lion");
+    EXPECT_EQ(now.optimizer.weight_decay, 0.5);
+    return now.optimizer.lr;
+  };
+  EXPECT_EQ(lr_of({}, {"optimizer.lr"}), 0.125);
+  EXPECT_EQ(lr_of({}, {"optimizer.clip_norm", "data.path"}), 0.25);
+  EXPECT_EQ(lr_of({"optimizer.lr"}, {"optimizer.lr"}), 0.25) << "the command is the same";
+  EXPECT_EQ(lr_of({"optimizer.lr"}, {}), 0.25);
+
+  KeptChanges changes;
+  note_swap(changes, 1, "lion", recipe);
+  config::Config now = recipe;
+  EXPECT_EQ(keep_swap(changes, &checkpoint, now, {"optimizer.name"}), "");
+  EXPECT_EQ(now.optimizer.name, "adamw");
+}
+
 TEST_F(SwapConfig, ASwapThatTheCheckpointIsOlderThanIsSaidToBeLostWithWhatWasSetAfterIt) {
   config::Config recipe, muon;
   muon.optimizer.name = "muon";
