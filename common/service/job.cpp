@@ -91,6 +91,7 @@ Job read_job() {
   job.interface = fields.text("interface");
   job.dataset = fields.text("dataset");
   if (fields.has("epochs")) job.epochs = epochs_of(fields);
+  if (fields.has("last_epoch")) job.last_epoch = fields.number("last_epoch");
   return job;
 }
 
@@ -103,6 +104,7 @@ void write_job(const Job& job) {
   for (const JobEpoch& epoch : job.epochs)
     object["epochs"].push_back(
         {{"number", epoch.number}, {"config", epoch.config}, {"plugins", json_of(epoch.plugins)}});
+  if (job.last_epoch > 0) object["last_epoch"] = job.last_epoch;
   os::write_file_atomically(job_file, json_text(object, job_file));
   read_job();  // a link to a device swallows what is written
 }

@@ -122,7 +122,7 @@ void add_swap(CLI::App& ctl, const std::shared_ptr<CtlOptions>& options) {
   command->add_flag("--dry-run", wish->dry_run, "Say what would happen and change nothing");
   command->add_flag("--force", wish->force, "Take over at once although the new state is empty");
   command->add_flag("--json", wish->json, "Print JSON");
-  command->add_option("--wait", wish->seconds, "Seconds to wait until it is in force")
+  command->add_option("--wait", wish->seconds, "Seconds to wait until it is in force; 0: order it alone")
       ->check(command_line::between(0, 86400));
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <thread>
 
 #include "common/base/deadline.h"
@@ -22,6 +24,8 @@ using launcher::SwapReport;
 using launcher::SwapState;
 
 constexpr auto look_every = std::chrono::milliseconds(100);
+constexpr double longest_load = 50;  // seconds; of plugins
+constexpr double short_load = 10;    // the same of an order that nobody waits for
 
 SwapReport request(std::uint64_t epoch, const SwapPlan& plan, bool dry_run) {
   msg::Message reply = ask([&](FlatBufferBuilder& builder) {
@@ -70,22 +74,41 @@ std::string memory_line(const SwapReport& report) {
                      cells == 1 ? "cell" : "cells", bytes(report.available));
 }
 
-void show_dry_run(const SwapWish& wish, const SwapPlan& plan) {
-  SwapReport report = request(0, plan, true);
+/// What the run answers once nothing of a refused swap is left.
+SwapReport order(const SwapWish& wish, const SwapPlan& plan, bool dry_run, const Deadline& deadline) {
+  while (true) {
+    SwapReport report = request(0, plan, dry_run);
+    if (report.state != SwapState::refused || report.epoch != 0) return report;
+    if (deadline.passed())
+      fail("A swap that was refused is still being taken back after {}: give the command again in a moment.",
+           human_seconds(wish.seconds));
+    std::this_thread::sleep_for(look_every);
+  }
+}
+
+/// How long plugins may take to be loaded.
+double load_seconds(const SwapWish& wish, const Deadline& deadline) {
+  if (wish.seconds == 0) return short_load;
+  double left = std::chrono::duration<double>(deadline.left()).count();
+  return std::clamp(left, look_every.count() / 1000.0, longest_load);
+}
+
+void show_dry_run(const SwapWish& wish, const SwapPlan& plan, const SwapReport& report) {
+  bool refused = !report.reason.empty();
   if (wish.json) {
-    auto object = as_json(plan, report, report.reason.empty() ? "possible" : "refused");
-    if (!report.reason.empty()) object["reason"] = report.reason;
-    return fmt::print("{}\n", object.dump());
+    auto object = as_json(plan, report, refused ? "refused" : "possible");
+    if (refused) object["reason"] = report.reason;
+    fmt::print("{}\n", object.dump());
+    if (refused) throw Error(ExitCode::failed, "");  // it is told
+    return;
   }
   fmt::print("{} → {}\n", plan.before, plan.after);
   for (const std::string& line : part_lines(plan)) fmt::print("  {}\n", line);
   fmt::print("{}\n", plan.warm_steps == 0 ? "it takes over at once"
                                           : fmt::format("it follows {} updates before it takes over", plan.warm_steps));
   fmt::print("{}\n", memory_line(report));
-  fmt::print("{}\nnothing was changed\n",
-             report.reason.empty()
-                 ? fmt::format("ordered now it would be in force from about step {} on", report.from_step)
-                 : "it would be refused: " + report.reason);
+  if (refused) fail("The swap to '{}' would be refused: {} Nothing was changed.", plan.after, report.reason);
+  fmt::print("ordered now it would be in force from about step {} on\nnothing was changed\n", report.from_step);
 }
 
 void require_mature(const SwapWish& wish, const SwapPlan& plan) {
@@ -100,12 +123,16 @@ void require_mature(const SwapWish& wish, const SwapPlan& plan) {
 
 void swap_optimizer(const SwapWish& wish) {
   require_alive(wish.run);
-  SwapPlan plan = plan_swap(wish.name, wish.settings, wish.dry_run);
-  require_mature(wish, plan);
-  if (wish.dry_run) return show_dry_run(wish, plan);
-  SwapReport report = request(0, plan, false), first = report;
-  launcher::Terminal terminal(wish.json ? -1 : STDOUT_FILENO, !wish.json && isatty(STDOUT_FILENO) != 0);
   Deadline deadline = Deadline::after_seconds(wish.seconds);
+  // What cannot be is refused before anything is copied into the run directory.
+  SwapPlan plan = plan_swap(wish.name, wish.settings, false, load_seconds(wish, deadline));
+  require_mature(wish, plan);
+  SwapReport possible = order(wish, plan, true, deadline);
+  if (wish.dry_run) return show_dry_run(wish, plan, possible);
+  if (!possible.reason.empty()) fail("The swap to '{}' is refused: {}", plan.after, possible.reason);
+  plan = plan_swap(wish.name, wish.settings, true, load_seconds(wish, deadline));
+  SwapReport report = order(wish, plan, false, deadline), first = report;
+  launcher::Terminal terminal(wish.json ? -1 : STDOUT_FILENO, !wish.json && isatty(STDOUT_FILENO) != 0);
   while (report.state == SwapState::preparing || report.state == SwapState::warming) {
     if (deadline.passed())
       fail("The swap ({}) is not in force after {}: it stays ordered; see `ganymede ctl {} status`.", report.describe(),

@@ -20,7 +20,7 @@
 namespace ganymede::cli {
 namespace {
 
-constexpr double prepare_seconds = 60;
+constexpr double own_seconds = 1;  // of a program beside what it is given for plugins
 
 Deadline soon() { return Deadline::after_seconds(10); }
 
@@ -36,15 +36,16 @@ struct Scratch {
   Scratch& operator=(const Scratch&) = delete;
 };
 
-nlohmann::json ask_optimizer(const config::Config& config, const std::string& name, const std::string& file,
-                             bool dry_run) {
+nlohmann::json ask_optimizer(const config::Config& config, const std::string& name, const std::string& file, bool copy,
+                             double seconds) {
   os::write_file_atomically(file, config::effective(config));
-  std::vector<std::string> arguments = {"ganymede-optimizer", "swap", "--run", std::filesystem::current_path().string(),
-                                        "--config",           file};
-  if (dry_run) arguments.emplace_back("--dry-run");
+  std::vector<std::string> arguments = {
+      "ganymede-optimizer", "swap", "--run",     std::filesystem::current_path().string(),
+      "--config",           file,   "--seconds", fmt::format("{:.3f}", seconds)};
+  if (!copy) arguments.emplace_back("--dry-run");
   std::string text;
   try {
-    text = ask_sibling(arguments, prepare_seconds);
+    text = ask_sibling(arguments, seconds + own_seconds);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("Optimizer '{}' cannot be prepared: {}", name, error.what()));
   }
@@ -114,12 +115,12 @@ service::JobPlugin plugin_of(const nlohmann::json& plugin) {
 
 }  // namespace
 
-SwapPlan plan_swap(const std::string& name, const std::vector<std::string>& settings, bool dry_run) {
+SwapPlan plan_swap(const std::string& name, const std::vector<std::string>& settings, bool copy, double seconds) {
   Scratch scratch;
   std::uint64_t base = hash64(os::read_file(service::config_file));
   config::Config in_force = config::load(service::config_file, {});
   config::Config config = launcher::swapped_config(in_force, name, settings, scratch.path);
-  nlohmann::json answer = ask_optimizer(config, name, scratch.path, dry_run);
+  nlohmann::json answer = ask_optimizer(config, name, scratch.path, copy, seconds);
   SwapPlan plan;
   plan.base = base;
   plan.before = in_force.optimizer.name;

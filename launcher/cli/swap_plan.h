@@ -29,8 +29,9 @@ struct SwapPlan {
   std::uint64_t base = 0;  // hash of the effective configuration that it was made from
 };
 
-/// `settings` as of launcher::swap_setting. `dry_run`: no plugin is copied into the run directory. Throws Error.
-SwapPlan plan_swap(const std::string& name, const std::vector<std::string>& settings, bool dry_run);
+/// `settings` as of launcher::swap_setting. `copy`: plugins are copied into the run directory and are those of the
+/// plan. Throws Error, also when a plugin is not loaded within `seconds`.
+SwapPlan plan_swap(const std::string& name, const std::vector<std::string>& settings, bool copy, double seconds);
 
 /// Whether some slot starts empty.
 bool starts_empty(const SwapPlan& plan);

@@ -65,9 +65,15 @@ void Crew::watch(double now) {
       .start = std::max(least_start_seconds, launch.heartbeat_timeout_seconds),
       .silence = launch.heartbeat_timeout_seconds,
       .standstill = std::max(launch.heartbeat_timeout_seconds, launch.collective_timeout_seconds + own_end_seconds)};
-  for (ServiceProcess* process : everyone()) {
-    if (!process->alive() || !process->killed_because.empty()) continue;
-    if (std::string fault = fault_of(*process, now, limits); !fault.empty()) process->signal(SIGKILL, fault);
+  auto look = [now](ServiceProcess& process, const VitalLimits& allowed) {
+    if (!process.alive() || !process.killed_because.empty()) return;
+    if (std::string fault = fault_of(process, now, allowed); !fault.empty()) process.signal(SIGKILL, fault);
+  };
+  for (const auto& process : services_) look(*process, limits);
+  for (const Standby& one : beside_) {
+    VitalLimits own = limits;
+    if (!one.superseded) own.standstill = launch.heartbeat_timeout_seconds;  // all of the run waits for a standby
+    look(*one.process, own);
   }
   std::erase_if(beside_, [](const Standby& one) { return one.superseded && !one.process->alive(); });
   for (Standby& one : beside_) {

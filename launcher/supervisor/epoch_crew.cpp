@@ -125,8 +125,7 @@ void EpochCrew::await_standbys(double now) {
   if (missing == all.end()) {
     stage_ = Stage::ready;
   } else if (now > deadline_) {
-    fail_with(*missing,
-              fmt::format("its standby optimizer server was not ready within {}", human_seconds(ready_seconds)));
+    fail_with(*missing, fmt::format("{} was not ready within {}", standby_text(), human_seconds(ready_seconds)));
   }
 }
 
@@ -148,9 +147,16 @@ std::optional<EpochCrew::Refusal> EpochCrew::refusal(std::uint64_t change) {
   for (int rank : ranks()) {
     if (parts_.cells.refused_change(rank) < change) continue;
     auto words = words_.find(rank);
-    return Refusal{rank, words != words_.end() ? words->second : "its standby optimizer server did not keep up"};
+    return Refusal{rank, words != words_.end() ? words->second : slow_words(rank)};
   }
   return std::nullopt;
+}
+
+/// Its worker has refused, because it had waited for long.
+std::string EpochCrew::slow_words(int rank) {
+  const ServiceProcess* standby = parts_.crew.standby_of(rank);
+  return fmt::format("{} did not keep up{}", standby_text(),
+                     standby && !standby->detail.empty() ? " (" + standby->detail + ")" : "");
 }
 
 void EpochCrew::settle() {
@@ -193,21 +199,36 @@ bool EpochCrew::ended(ServiceProcess& process, const os::Ending& ending) {
   return true;
 }
 
+std::string EpochCrew::standby_text() const {
+  std::string plugins;
+  for (const service::JobPlugin& one : parts_.epochs.of(epoch_).plugins)
+    plugins += fmt::format("{}{}", plugins.empty() ? "" : ", ", one.file);
+  return fmt::format("its standby optimizer server ({})", plugins);
+}
+
 std::string EpochCrew::words_of(const ServiceProcess& process, const os::Ending& ending) {
   if (auto words = words_.find(process.id().rank); words != words_.end()) return words->second;
-  return fmt::format("its standby optimizer server ended: {}{}; see {}/{}.log", ending.describe(),
+  return fmt::format("{} ended: {}{}; see {}/{}.log", standby_text(), ending.describe(),
                      process.killed_because.empty() ? "" : ", " + process.killed_because, service::log_folder,
                      process.id().stem());
 }
 
+/// Then its standby ends by itself.
+bool EpochCrew::refusal_is_decided(int rank) {
+  const step_protocol::ControlBlock& block = *parts_.cells.control(rank).block;
+  std::uint64_t step = block.decided_step.load(std::memory_order_acquire);
+  const step_protocol::DecisionRecord& record = block.record_of(step);
+  return step > 0 && record.step == step && record.intact() && record.refused_change >= change_;
+}
+
 /// Before the offer any end costs the swap. Afterwards a process that was killed comes back once, and goes on where it
-/// was; one that ends by itself would do so again.
+/// was; one that ends by itself, or that this launcher has killed because it hangs, would do so again.
 void EpochCrew::standby_ended(ServiceProcess& process, const os::Ending& ending) {
   int rank = process.id().rank;
   if (stage_ == Stage::starting || stage_ == Stage::ready) return fail_with(rank, words_of(process, ending));
   if (stage_ != Stage::offered || parts_.cells.refused_change(rank) >= change_) return;
-  if (ending.signal == 0 && ending.exit_code == 0) return;  // it has seen the record that refuses the swap
-  if (ending.signal == SIGKILL && ++deaths_[rank] == 1) {
+  if (ending.signal == 0 && ending.exit_code == 0 && refusal_is_decided(rank)) return;
+  if (ending.signal == SIGKILL && process.killed_because.empty() && ++deaths_[rank] == 1) {
     ++process.restarts;
     log::warn("{} ended: {}; it is started again", process.id().text(), ending.describe());
     return process.start_after(0);

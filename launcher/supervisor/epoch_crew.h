@@ -70,6 +70,9 @@ class EpochCrew {
   void promote();
   void fail_with(int rank, const std::string& reason);
   void standby_ended(ServiceProcess& process, const os::Ending& ending);
+  bool refusal_is_decided(int rank);
+  std::string standby_text() const;
+  std::string slow_words(int rank);
   std::string words_of(const ServiceProcess& process, const os::Ending& ending);
   double bytes_of(std::uint64_t epoch);
   bool has_taken_over(int rank) { return parts_.cells.epoch_in_force(rank) == epoch_; }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/base/log.h"
 #include "common/os/files.h"
 
 namespace ganymede::launcher {
@@ -14,6 +15,13 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string file_of(std::uint64_t epoch) { return fmt::format("config.{}.toml", epoch); }
+
+/// What cannot be removed does no harm: the next start does it.
+void remove_quietly(const std::string& file) {
+  std::error_code error;
+  fs::remove(file, error);
+  if (error) log::warn("{} cannot be removed: {}", file, error.message());
+}
 
 /// Numbers of the files config.<number>.toml.
 std::vector<std::uint64_t> numbers_used() {
@@ -45,8 +53,7 @@ const config::Config* Epochs::find_config(std::uint64_t epoch) {
 }
 
 std::uint64_t Epochs::add(const std::string& configuration, const std::vector<service::JobPlugin>& plugins) {
-  std::uint64_t number = 1;
-  for (std::uint64_t used : numbers_used()) number = std::max(number, used + 1);
+  std::uint64_t number = std::max(first(), job_.last_epoch) + 1;
   add(number, configuration, plugins);
   return number;
 }
@@ -61,16 +68,31 @@ void Epochs::add(std::uint64_t number, const std::string& configuration,
     job.epochs.push_back({0, file_of(0), job.plugins});
   }
   job.epochs.push_back({number, file_of(number), plugins});
+  job.last_epoch = std::max(job.last_epoch, number);
   service::write_job(job);
   job_ = std::move(job);
   configs_[number] = std::move(config);
 }
 
 void Epochs::drop(std::uint64_t epoch) {
+  service::JobEpoch dropped = of(epoch);
   service::Job job = job_;
   std::erase_if(job.epochs, [epoch](const auto& one) { return one.number == epoch; });
   service::write_job(job);
   job_ = std::move(job);
+  remove_quietly(dropped.config);
+  forget(dropped.plugins);
+}
+
+void Epochs::forget(const std::vector<service::JobPlugin>& plugins) const {
+  auto needs = [](const std::vector<service::JobPlugin>& needed, const std::string& file) {
+    return std::ranges::any_of(needed, [&](const auto& one) { return one.file == file; });
+  };
+  for (const service::JobPlugin& one : plugins) {
+    bool copy = fs::path(one.file).parent_path() == service::plugin_folder;
+    bool listed = std::ranges::any_of(job_.epochs, [&](const auto& epoch) { return needs(epoch.plugins, one.file); });
+    if (copy && !listed && !needs(job_.plugins, one.file)) remove_quietly(one.file);
+  }
 }
 
 void Epochs::settle(std::uint64_t epoch) {

@@ -32,8 +32,10 @@ class Epochs {
   std::uint64_t add(const std::string& configuration, const std::vector<service::JobPlugin>& plugins);
   /// The same of one whose number another node has given.
   void add(std::uint64_t number, const std::string& configuration, const std::vector<service::JobPlugin>& plugins);
-  /// Takes it from the list.
+  /// Takes it from the list, and removes its file and the copies of its plugins that no listed epoch has.
   void drop(std::uint64_t epoch);
+  /// Removes those copies alone: of a swap that was not begun.
+  void forget(const std::vector<service::JobPlugin>& plugins) const;
   /// It is the only one from now on.
   void settle(std::uint64_t epoch);
 

@@ -1,6 +1,7 @@
 #include "launcher/supervisor/optimizer_swap.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "common/base/error.h"
 #include "common/base/log.h"
@@ -15,6 +16,14 @@ namespace {
 
 constexpr std::uint64_t steps_to_offer = 2;
 constexpr std::size_t holders_told = 4;
+
+/// One that was refused a moment ago may have had the same, which are gone with it.
+void require_copies(const std::vector<service::JobPlugin>& plugins) {
+  for (const service::JobPlugin& one : plugins)
+    if (!std::filesystem::exists(one.file))
+      fail("{}, the copy of optimizer plugin '{}', is not there any more: give the command again.", one.file,
+           one.facts.name);
+}
 
 }  // namespace
 
@@ -58,12 +67,31 @@ void OptimizerSwap::resume() {
 }
 
 void OptimizerSwap::require_none() {
+  if (stage_ == Stage::dropping)
+    fail("A swap ({}) is being taken back: give the command again in a moment.", under_way()->describe());
   if (stage_ != Stage::idle) fail("A swap ({}) is under way: wait for its end.", under_way()->describe());
 }
+
+/// Until the cells have what is in force prepared again.
+bool OptimizerSwap::takes_back() const { return stage_ == Stage::dropping || parts_.changes.restores(); }
 
 SwapReport OptimizerSwap::order(const SwapOrder& order) {
   bool again = !order.from.empty() && order.from == ordered_.from && order.configuration == ordered_.configuration;
   if (again && !order.dry_run) return report(current_.epoch);
+  if (takes_back()) {
+    SwapReport not_yet;
+    not_yet.state = SwapState::refused;
+    return not_yet;
+  }
+  try {
+    return take(order);
+  } catch (const Error&) {
+    if (!order.dry_run) parts_.epochs.forget(order.plugins);
+    throw;
+  }
+}
+
+SwapReport OptimizerSwap::take(const SwapOrder& order) {
   require_none();
   parts_.changes.require_none_under_way();
   if (order.base != parts_.changes.configuration_hash())
@@ -77,6 +105,7 @@ SwapReport OptimizerSwap::order(const SwapOrder& order) {
   report.after = config.optimizer.name;
   if (order.dry_run) return report;
   if (!report.reason.empty()) fail("The swap to '{}' is refused: {}", report.after, report.reason);
+  require_copies(order.plugins);
   current_ = report;
   ordered_ = order;
   begin(order);
@@ -93,7 +122,7 @@ SwapReport OptimizerSwap::judge(const config::Config& config, const SwapOrder& o
         "The swap would be in force from step {} on, after {} updates that it follows, but the run has {} steps: fewer "
         "with --set swap.warm_steps=N, or more steps.",
         report.from_step, order.warm_steps, parts_.steps);
-  os::Machine machine = os::inspect_machine();
+  os::Machine machine = parts_.machine();
   const auto& ranks = parts_.cells.ranks();
   HostBudget budget = estimate_epoch_memory(config, {1, "", order.plugins}, ranks, parts_.budget, machine);
   place_on_nodes(budget, nodes_of_cells(config, ranks.count, machine), os::memory_of_nodes());

@@ -58,6 +58,7 @@ struct SwapParts {
   std::uint64_t steps = 0;  // of the run
   OtherNodes others = {};   // none: a run on one node
   shm::KeeperClient keeper = shm::KeeperClient();
+  std::function<os::Machine()> machine = os::inspect_machine;
 };
 
 /// Takes a running job to another optimizer, one swap at a time (common/step_protocol/swap.h): lists the epoch, has
@@ -69,9 +70,10 @@ class OptimizerSwap {
  public:
   explicit OptimizerSwap(SwapParts parts);
 
-  /// Begins a swap, or, for a dry run, says what it would take. The same order of the same asker is one. Throws
-  /// Error(usage) for a configuration that cannot be, Error when one is under way, when a change is, and when the host
-  /// memory is not there.
+  /// Begins a swap, or, for a dry run, says what it would take. The same order of the same asker is one. Refused
+  /// without an epoch: the swap before is still being taken back, ask again. Throws Error(usage) for a configuration
+  /// that cannot be, Error when one is under way, when a change is, and when the host memory is not there; then the
+  /// copies of its plugins that nobody else needs are gone.
   SwapReport order(const SwapOrder& order);
   /// Of a swap of this launcher's life. Throws Error.
   SwapReport report(std::uint64_t epoch);
@@ -90,6 +92,8 @@ class OptimizerSwap {
   enum class Stage { idle, preparing, warming, dropping };
 
   void resume();
+  bool takes_back() const;
+  SwapReport take(const SwapOrder& order);
   void begin(const SwapOrder& order);
   SwapReport judge(const config::Config& config, const SwapOrder& order);
   void prepare();

@@ -24,8 +24,26 @@ const std::set<std::string>& keys_of_the_run() {
   return keys;
 }
 
+/// Of the configuration, without [optimizer].
+const std::set<std::string>& other_sections() {
+  static const std::set<std::string> sections = [] {
+    std::set<std::string> all;
+    config::Config standard;
+    for (const config::Field& field : config::fields(standard)) all.insert(field.key.substr(0, field.key.find('.')));
+    all.erase("optimizer");
+    return all;
+  }();
+  return sections;
+}
+
 std::string whole_key(const std::string& key, const std::string& name) {
   if (key == "warm_steps" || key == "swap.warm_steps") return "swap.warm_steps";
+  std::size_t dot = key.find('.');
+  if (dot != std::string::npos && other_sections().contains(key.substr(0, dot)))
+    fail_usage(
+        "--set {}: only keys of [optimizer], of its plugins and groups, and swap.warm_steps can be set with a "
+        "swap.",
+        key);
   std::string own = key.starts_with("optimizer.") ? key.substr(std::string("optimizer.").size()) : key;
   if (keys_of_the_run().contains(own))
     fail_usage("Key 'optimizer.{}' cannot change by a swap: it is the run's, whatever its optimizer.", own);
@@ -38,16 +56,34 @@ std::string whole_key(const std::string& key, const std::string& name) {
 
 namespace {
 
-config::Config load_text(const std::string& text, const std::vector<std::string>& settings,
-                         const std::string& scratch) {
+/// A setting, and as a person wrote it.
+struct Setting {
+  std::string whole, written;
+};
+
+/// The fault without the scratch file, which nobody has written: what was set is what does not fit.
+std::string as_written(std::string fault, const std::vector<Setting>& settings, const std::string& scratch) {
+  std::string all;
+  for (const Setting& one : settings) {
+    std::string whole = "--set " + one.whole + ":";
+    if (fault.starts_with(whole)) return "--set " + one.written + fault.substr(whole.size() - 1);
+    all += (all.empty() ? "--set " : " --set ") + one.written;
+  }
+  if (!fault.starts_with(scratch)) return fault;
+  return (all.empty() ? "the configuration in force" : all) + fault.substr(fault.find(": "));
+}
+
+config::Config load_text(const std::string& text, const std::vector<Setting>& settings, const std::string& scratch) {
+  std::vector<std::string> whole;
+  for (const Setting& one : settings) whole.push_back(one.whole);
   os::write_file_atomically(scratch, text);
   try {
-    config::Config changed = config::load(scratch, settings);
+    config::Config changed = config::load(scratch, whole);
     std::filesystem::remove(scratch);
     return changed;
-  } catch (const Error&) {
+  } catch (const Error& error) {
     std::filesystem::remove(scratch);
-    throw;
+    throw Error(error.code(), as_written(error.what(), settings, scratch));
   }
 }
 
@@ -55,7 +91,9 @@ config::Config load_text(const std::string& text, const std::vector<std::string>
 
 config::Config with_settings(const config::Config& config, const std::vector<std::string>& settings,
                              const std::string& scratch) {
-  return load_text(config::effective(config), settings, scratch);
+  std::vector<Setting> all;
+  for (const std::string& one : settings) all.push_back({one, one});
+  return load_text(config::effective(config), all, scratch);
 }
 
 config::Config config_of_text(const std::string& effective, const std::string& scratch) {
@@ -81,9 +119,9 @@ config::Config swapped_config(const config::Config& in_force, const std::string&
     config.optimizer.name = name;
     config.optimizer.groups.erase(config::rest_group);
   }
-  std::vector<std::string> whole;
-  for (const std::string& one : settings) whole.push_back(swap_setting(one, name));
-  return with_settings(config, whole, scratch);
+  std::vector<Setting> all;
+  for (const std::string& one : settings) all.push_back({swap_setting(one, name), one});
+  return load_text(config::effective(config), all, scratch);
 }
 
 void add_rest(config::Config& swapped, const config::Config& in_force,

@@ -10,14 +10,14 @@ namespace ganymede::launcher {
 
 /// A setting of `swap-optimizer` by its whole key: "lr=1e-2" is that of optimizer.lr, "beta2=0.95" that of
 /// optimizer.NAME.beta2, "muon.momentum=0.9" that of optimizer.muon.momentum, "warm_steps=10" that of swap.warm_steps.
-/// Throws Error(usage) for what a swap cannot set.
+/// Throws Error(usage) for what a swap cannot set, a key of another section among it.
 std::string swap_setting(const std::string& setting, const std::string& name);
 
 /// optimizer.threads and the like, which no swap changes.
 bool stays_with_the_run(const std::string& key);
 
 /// The configuration with settings ("key=value", in order). `scratch`: a file that is written, read and removed. Throws
-/// Error(usage) as config::load does.
+/// Error(usage) as config::load does; in its place the text names the settings.
 config::Config with_settings(const config::Config& config, const std::vector<std::string>& settings,
                              const std::string& scratch);
 

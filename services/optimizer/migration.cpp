@@ -44,11 +44,15 @@ std::vector<int> slot_origins(const EpochState& from, const EpochState& to, int 
   return origins;
 }
 
-void migrate(const EpochState& from, const EpochState& to, std::uint64_t updates) {
+void migrate(const EpochState& from, const EpochState& to, std::uint64_t updates, const std::function<void()>& moved) {
   check_same_elements(*from.placement, *to.placement);
-  for (std::span<float> column : to.columns) std::ranges::fill(column, 0.0f);
+  for (std::span<float> column : to.columns) {
+    std::ranges::fill(column, 0.0f);
+    moved();
+  }
   std::ranges::fill(to.began, updates);
   for (std::size_t i = 0; i < to.placement->owned.size(); ++i) {
+    moved();
     const placement::OwnedRange& range = to.placement->owned[i];
     std::vector<int> origins = slot_origins(from, to, range.parameter);
     for (std::size_t column = 0; column < origins.size(); ++column) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -31,8 +32,10 @@ std::vector<int> slot_origins(const EpochState& from, const EpochState& to, int 
 
 /// Fills columns and `began` of `to` from the state after a step whose record counts `updates`: what has an origin is
 /// copied with its age, all else is zero and of age 0. Every element is written, so it may be done again from the start
-/// as long as `from` stands still. Throws Error when the two are not of one run and rank.
-void migrate(const EpochState& from, const EpochState& to, std::uint64_t updates);
+/// as long as `from` stands still. `moved` is called again and again meanwhile: the launcher takes who stands still for
+/// one that hangs. Throws Error when the two are not of one run and rank.
+void migrate(
+    const EpochState& from, const EpochState& to, std::uint64_t updates, const std::function<void()>& moved = [] {});
 
 /// `updates` of the record after which the youngest slot of the parameter was zero; 0 when it has no slot. A record's
 /// `updates` less this is GanymedeStep::step: with it an optimizer corrects means that began with zero.

@@ -149,7 +149,7 @@ bool adopt(service::Context& context, const CellMemory& memory, const Tables& ta
   if (!committed) return false;
   Tables old_tables = load_plugins(service::read_job().epoch(record->state_epoch).plugins);
   migrate({&old, old_tables, in_force.state, in_force.began}, {&own, tables, memory.state, memory.began},
-          record->updates);
+          record->updates, [&] { context.at(operation::loading, 0, "taking over the state"); });
   context.release_epoch(record->state_epoch);
   os::store_and_wake(memory.words->chunks_done, record->step * own.chunks.size());
   log::info("state epoch {} follows from step {} on", epoch, record->step + 1);
@@ -189,7 +189,10 @@ void serve(service::Context& context, std::uint64_t epoch, const std::function<b
     Advance done = engine.advance();
     if (done.action.kind == UpdateActionKind::await_decision) {
       bucket = -1;
-      if (!engine.superseded()) await_decision(context, decided_step, seen);
+      if (engine.superseded()) continue;
+      await_decision(context, decided_step, seen);
+      // Said before: a plugin that hangs does so in its first chunk.
+      if (decided_step.load(std::memory_order_acquire) != seen) context.at(operation::applying, 0, "applying a step");
       continue;
     }
     int now = placement.chunks[done.action.chunk].bucket;

@@ -1,11 +1,17 @@
-/* A plugin with one slot that nobody else has: it crashes in its first update, or has another ABI. */
+/* A plugin with one slot that nobody else has, and one fault: in its first update (IN_UPDATE), when it is loaded
+   (WHEN_LOADED), or its ABI. */
 #include "common/optimizer_abi/ganymede_optimizer.h"
 
 #include <stdlib.h>
+#include <unistd.h>
+
+void fault_when_loaded(void);
+
+__attribute__((constructor)) void fault_when_loaded(void) { WHEN_LOADED; }
 
 static int update_chunk(const GanymedeStep* step, const GanymedeChunk* chunk) {
   (void)step;
-  if (chunk->count > 0) abort();
+  if (chunk->count > 0) IN_UPDATE;
   return 0;
 }
 

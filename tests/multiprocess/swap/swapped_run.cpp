@@ -7,6 +7,7 @@
 
 #include "common/base/error.h"
 #include "tests/support/process_wait.h"
+#include "tests/support/short_run.h"
 
 namespace ganymede::test {
 namespace {
@@ -33,6 +34,11 @@ int worker_that_starts(const TrainingRun& run) {
 }
 
 }  // namespace
+
+std::vector<std::string> swap_settings(int ranks, int steps) {
+  return short_run(ranks, steps,
+                   {"optimizer.schedule=constant", "optimizer.adamw.beta2=0.95", "launch.restart_budget=100000"});
+}
 
 TrainingRun::Answer swap(const TrainingRun& run, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {"ctl", run.folder(), "swap-optimizer"});

@@ -9,6 +9,9 @@
 
 namespace ganymede::test {
 
+/// Of a short run whose optimizer is to be swapped.
+std::vector<std::string> swap_settings(int ranks, int steps);
+
 /// `ganymede ctl RUN swap-optimizer ARGUMENTS…`.
 TrainingRun::Answer swap(const TrainingRun& run, std::vector<std::string> arguments);
 

@@ -34,6 +34,8 @@ class OptimizerSwapTest : public ::testing::Test {
     config_.parallel.ranks = 2;
     config_.optimizer.hyper = {{"adamw.beta1", 0.9}};
     os::write_file_atomically(service::config_file, config::effective(config_));
+    std::filesystem::create_directory(service::plugin_folder);
+    copy_plugin("adamw");
     job_.id = 7;
     job_.plugins = {{{"adamw", {"momentum"}, false}, "plugins/adamw.so", 1}};
     service::write_job(job_);
@@ -68,9 +70,20 @@ class OptimizerSwapTest : public ::testing::Test {
     return {job_, *cells_, *crew_, *changes_, *epochs_, terminal_, HostBudget{}, steps, {}, keeper_};
   }
 
+  /// As a launcher of a run with other settings.
+  void launch_with(const std::function<void(config::Config&)>& edit) {
+    end_services();
+    edit(config_);
+    launch();
+    crew_->start_all();
+  }
+
+  static void copy_plugin(const std::string& name) { std::ofstream("plugins/" + name + ".so") << name; }
+
+  /// Its plugin is copied into the run directory, as `ganymede ctl` does.
   SwapOrder order(bool dry_run = false) {
-    config::Config config;
-    config.parallel.ranks = 2;
+    copy_plugin("lion");
+    config::Config config = config_;
     config.optimizer.name = "lion";
     config.optimizer.hyper = {{"adamw.beta1", 0.9}, {"lion.beta1", 0.8}};
     SwapOrder wish{config::effective(config), {{{"lion", {"momentum"}, false}, "plugins/lion.so", 2}}, warm_steps};
@@ -123,6 +136,13 @@ class OptimizerSwapTest : public ::testing::Test {
     edit(record);
     record.checksum = record.compute_checksum();
     block.decided_step = step;
+  }
+  /// A sign of life of a standby that does the same as before.
+  void beat(const ServiceProcess& standby, const char* detail) {
+    flatbuffers::FlatBufferBuilder builder;
+    builder.Finish(fbs::CreateHeartbeatDirect(builder, fbs::ServiceKind::optimizer, standby.id().rank, standby.pid(),
+                                              fbs::ServiceState::running, 7, 0, detail));
+    crew_->heartbeat(standby.id(), *flatbuffers::GetRoot<fbs::Heartbeat>(builder.GetBufferPointer()));
   }
   bool holds(const std::string& name) const {
     for (const auto& held : keeper_.list(Deadline::after_seconds(5)))

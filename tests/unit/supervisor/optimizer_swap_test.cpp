@@ -25,6 +25,8 @@ TEST_F(OptimizerSwapTest, AnOrderWhoseAnswerWasLostIsOne) {
   wish.from = "ctl.7";
   ++wish.base;
   EXPECT_THROW(swap_->order(wish), Error) << "it was made from other values than those in force";
+  EXPECT_FALSE(std::filesystem::exists("plugins/lion.so")) << "nobody else has it";
+  copy_plugin("lion");
   --wish.base;
   EXPECT_EQ(swap_->order(wish).epoch, 1u);
   EXPECT_EQ(swap_->order(wish).epoch, 1u);
@@ -76,6 +78,33 @@ TEST_F(OptimizerSwapTest, TheStandbyOfACellWhoseRecordNamesItIsItsServerAndTheOl
   EXPECT_EQ(read_changes().recipe.at("optimizer.name"), "\"adamw\"");
 }
 
+TEST_F(OptimizerSwapTest, ThatTheMemoryIsNotThereForIsRefusedWithTheNumbersAndLeavesNothing) {
+  launch_with([](config::Config& config) { config.launch.host_memory_limit_gib = 1.0 / 1024; });
+  EXPECT_THAT(swap_->order(order(true)).reason, HasSubstr("launch.host_memory_limit_gib allows 1 MiB"));
+  try {
+    swap_->order(order());
+    ADD_FAILURE() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("The swap to 'lion' is refused"));
+    EXPECT_THAT(error.what(), HasSubstr("are needed beside the run for 2 cells"));
+  }
+  EXPECT_FALSE(swap_->under_way());
+  EXPECT_FALSE(std::filesystem::exists("plugins/lion.so"));
+  EXPECT_TRUE(std::filesystem::exists("plugins/adamw.so"));
+}
+
+TEST_F(OptimizerSwapTest, TakesNoMoreMemoryThanTheMachineHas) {
+  SwapParts all = parts(1000);
+  all.machine = [] {
+    os::Machine machine;
+    machine.memory_total = std::uint64_t{1} << 40;
+    machine.memory_available = 4096;
+    return machine;
+  };
+  swap_.emplace(all);
+  EXPECT_THAT(swap_->order(order(true)).reason, HasSubstr("this machine has only 4 KiB free"));
+}
+
 TEST_F(OptimizerSwapTest, AStandbyThatIsKilledBeforeTheOfferCostsTheSwapAlone) {
   swap_->order(order());
   until([&] { return crew_->standby_of(1) != nullptr && crew_->standby_of(1)->alive(); });
@@ -90,6 +119,9 @@ TEST_F(OptimizerSwapTest, AStandbyThatIsKilledBeforeTheOfferCostsTheSwapAlone) {
   EXPECT_EQ(cells_->prepared_change().number, 0u);
   EXPECT_FALSE(holds("rank.0/state.1"));
   EXPECT_EQ(service::read_job().epochs.size(), 1u);
+  EXPECT_FALSE(std::filesystem::exists("config.1.toml"));
+  EXPECT_FALSE(std::filesystem::exists("plugins/lion.so"));
+  EXPECT_TRUE(std::filesystem::exists("plugins/adamw.so"));
   EXPECT_EQ(swap_->order(order()).epoch, 2u) << "no number is given twice";
 }
 
@@ -111,6 +143,59 @@ TEST_F(OptimizerSwapTest, AStandbyThatIsKilledAfterTheOfferComesBackOnceThenTheC
   EXPECT_EQ(cells_->prepared_change().state_epoch, 0u);
   decide(6, [](auto& record) { record.change_number = 2, record.refused_change = 1, record.change_step = 6; });
   EXPECT_TRUE(changes_->note().empty()) << "nothing has changed";
+}
+
+/// All of the run waits for it, so it does not get a second try.
+TEST_F(OptimizerSwapTest, AStandbyThatHangsIsKilledAndTheCellRefusesAtOnce) {
+  launch_with([](config::Config& config) { config.launch.heartbeat_timeout_seconds = 1; });
+  offer();
+  ServiceProcess* standby = crew_->standby_of(1);
+  crew_->registered(standby->id(), standby->pid());
+  until([&] {
+    if (standby->alive()) beat(*standby, "applying a step");
+    return cells_->refused_change(1) == 1;
+  });
+  decide(5, [](auto& record) { record.refused_change = 1; });
+  until([&] { return !swap_->under_way(); });
+  EXPECT_EQ(swap_->report(1).rank, 1);
+  EXPECT_EQ(swap_->report(1).reason,
+            "its standby optimizer server (plugins/lion.so) ended: killed by SIGKILL, it made no progress for 1.0 s "
+            "(applying a step); see logs/optimizer.1.1.log");
+}
+
+TEST_F(OptimizerSwapTest, AStandbyThatItsWorkerHasNotSeenFollowIsNamed) {
+  offer();
+  ServiceProcess* standby = crew_->standby_of(0);
+  crew_->registered(standby->id(), standby->pid());
+  beat(*standby, "taking over the state");
+  cells_->refuse_change(0, 1);
+  decide(5, [](auto& record) { record.refused_change = 1; });
+  until([&] { return !swap_->under_way(); });
+  EXPECT_EQ(swap_->report(1).reason,
+            "its standby optimizer server (plugins/lion.so) did not keep up (taking over the state)");
+}
+
+TEST_F(OptimizerSwapTest, OneThatIsOrderedWhileARefusedOneIsTakenBackIsToBeOrderedAgain) {
+  offer();
+  cells_->refuse_change(0, 1);
+  decide(5, [](auto& record) { record.refused_change = 1; });
+  until(SwapState::refused);
+  for (bool dry_run : {true, false}) {
+    SwapReport report = swap_->order(order(dry_run));
+    EXPECT_EQ(report.state, SwapState::refused);
+    EXPECT_EQ(report.epoch, 0u);
+  }
+  until([&] { return !swap_->under_way(); });
+  EXPECT_EQ(swap_->order(order()).state, SwapState::refused) << "what is in force is not prepared again everywhere";
+  decide(6, [](auto& record) { record.change_number = 2, record.refused_change = 1, record.change_step = 6; });
+  EXPECT_EQ(swap_->order(order()).epoch, 2u);
+}
+
+TEST_F(OptimizerSwapTest, WhoseCopyIsGoneIsRefused) {
+  SwapOrder wish = order();
+  std::filesystem::remove("plugins/lion.so");
+  EXPECT_THROW(swap_->order(wish), Error);
+  EXPECT_FALSE(swap_->under_way());
 }
 
 TEST_F(OptimizerSwapTest, TheFaultOfAStandbyIsTheReasonOfTheRefusal) {
@@ -145,8 +230,7 @@ TEST_F(OptimizerSwapTest, ALauncherThatComesBackGoesOnWithAnOfferAndDropsWhatWas
 
 TEST_F(OptimizerSwapTest, OtherKeysAndTooFewStepsAreRefused) {
   SwapOrder other = order();
-  config::Config config;
-  config.parallel.ranks = 2;
+  config::Config config = config_;
   config.data.seq_len = 128;
   other.configuration = config::effective(config);
   EXPECT_THROW(swap_->order(other), Error);

@@ -35,6 +35,39 @@ TEST_F(SwapConfig, KeysAreThoseOfTheOptimizerOfItsPluginAndOfTheSwap) {
     EXPECT_THROW(swap_setting(wrong, "muon"), Error) << wrong;
 }
 
+TEST_F(SwapConfig, KeysOfOtherSectionsAreRefusedByTheirName) {
+  for (const char* key : {"run.steps", "data.seq_len", "newton_schulz.steps", "swap.other"}) {
+    try {
+      swap_setting(std::string(key) + "=5", "muon");
+      ADD_FAILURE() << key;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_THAT(error.what(), testing::StartsWith(std::string("--set ") + key + ": only keys of [optimizer]"));
+    }
+  }
+}
+
+TEST_F(SwapConfig, AFaultNamesWhatWasSetAsItWasWritten) {
+  config::Config in_force;
+  in_force.optimizer.schedule = config::Schedule::cosine;
+  in_force.optimizer.warmup_steps = 20;
+  auto fault = [&](const std::vector<std::string>& settings) {
+    try {
+      swapped_config(in_force, "muon", settings, "logs/swap.7.toml");
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::Not(testing::HasSubstr("swap.7.toml")));
+      EXPECT_FALSE(std::filesystem::exists("logs/swap.7.toml"));
+      return std::string(error.what());
+    }
+    return std::string("taken");
+  };
+  EXPECT_THAT(fault({"lr=-1"}), testing::StartsWith("--set lr=-1: "));
+  EXPECT_THAT(fault({"lr=0.1", "decay_steps=5"}),
+              testing::StartsWith("--set lr=0.1 --set decay_steps=5: key 'optimizer.warmup_steps' is 20"));
+  in_force.optimizer.decay_steps = 5;
+  EXPECT_THAT(fault({}), testing::StartsWith("the configuration in force: key 'optimizer.warmup_steps' is 20"));
+}
+
 TEST_F(SwapConfig, OfAnotherOptimizerKeepsAllButTheGroupOfTheRest) {
   config::Config in_force;
   in_force.optimizer.hyper = {{"adamw.beta2", 0.95}};
