@@ -13,6 +13,7 @@
 #include "common/config/config.h"
 #include "common/plan/plan.h"
 #include "common/service/run_directory.h"
+#include "launcher/keeper/failure.h"
 #include "launcher/supervisor/kept_changes.h"
 #include "launcher/supervisor/last_metrics.h"
 
@@ -93,10 +94,12 @@ struct IdleRun {
   std::uint64_t step = 0;
   std::int64_t steps = 0;
   std::int64_t checkpoint = -1;
+  std::string failure;  // empty: it did not fail
 };
 
 IdleRun read_idle() {
   IdleRun run;
+  run.failure = keeper::read_failure();
   if (auto last = launcher::read_last_metrics(service::metrics_file)) run.step = last->step;
   if (std::filesystem::exists(service::config_file)) run.steps = config::load(service::config_file, {}).run.steps;
   auto manifests = service::read_manifests(service::checkpoint_folder);
@@ -106,6 +109,10 @@ IdleRun read_idle() {
 
 /// All of it is done and durable: training it again ends at once.
 bool has_all_steps(const IdleRun& run) { return run.steps > 0 && run.checkpoint >= run.steps; }
+
+bool has_failed(const IdleRun& run, const std::string& state) {
+  return state == "stopped" && !run.failure.empty() && !has_all_steps(run);
+}
 
 std::string current_folder() { return std::filesystem::current_path().string(); }
 
@@ -219,16 +226,21 @@ std::string idle_json(const std::string& state, const std::string& detail) {
                          {"last_checkpoint", run.checkpoint},
                          {"cells", ordered_json::array()},
                          {"launchers", ordered_json::array()}};
+  if (has_failed(run, state)) object["failure"] = run.failure;
   add_changes(object);
   return dump(object);
 }
 
 std::string idle_text(const std::string& state, const std::string& detail) {
   IdleRun run = read_idle();
+  bool failed = has_failed(run, state);
   return fmt::format("{}: {} at step {}, {}{}", printable(current_folder()),
-                     state == "stopped" && has_all_steps(run) ? "done" : state, step_text(run),
-                     checkpoint_text(run.checkpoint), detail.empty() ? "" : "; the launcher is " + detail) +
-         changes_text();
+                     failed                                     ? "failed"
+                     : state == "stopped" && has_all_steps(run) ? "done"
+                                                                : state,
+                     step_text(run), checkpoint_text(run.checkpoint),
+                     detail.empty() ? "" : "; the launcher is " + detail) +
+         (failed ? "\n" + printable(run.failure) : "") + changes_text();
 }
 
 }  // namespace ganymede::cli

@@ -16,7 +16,8 @@ std::string where_text(const fbs::Status& status);
 std::string where_json(const fbs::Status& status);
 
 /// `ctl status` of a run whose launcher does not serve, read from the run directory (the current folder); `state` is
-/// "stopped", or while a launcher has no services what it says: "recovering" or "stopping", with `detail`.
+/// "stopped", or while a launcher has no services what it says: "recovering" or "stopping", with `detail`. One that
+/// failed is "failed" for a person, and says why; JSON has that as "failure" beside the state "stopped".
 std::string idle_json(const std::string& state, const std::string& detail);
 std::string idle_text(const std::string& state, const std::string& detail);
 

@@ -17,6 +17,7 @@
 #include "common/os/files.h"
 #include "common/os/machine.h"
 #include "common/service/run_directory.h"
+#include "launcher/keeper/failure.h"
 #include "launcher/keeper/launcher_watch.h"
 #include "launcher/keeper/segment_server.h"
 #include "launcher/keeper/stop_order.h"
@@ -79,7 +80,12 @@ int keep(const Arguments& arguments) {
   std::uint64_t memory = os::inspect_machine().memory_total;
   SegmentStore store(memory > 0 ? memory : std::numeric_limits<std::uint64_t>::max());
   SegmentServer server(service::keeper_socket, store);
-  return LauncherWatch(arguments.launcher, server).run();
+  try {
+    return LauncherWatch(arguments.launcher, server).run();
+  } catch (const Error& error) {
+    note_failure(error.what());
+    throw;
+  }
 }
 
 }  // namespace

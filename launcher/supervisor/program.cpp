@@ -12,6 +12,7 @@
 #include "common/os/process.h"
 #include "common/os/signals.h"
 #include "common/service/run_directory.h"
+#include "launcher/keeper/failure.h"
 #include "launcher/supervisor/child_program.h"
 #include "launcher/supervisor/launch.h"
 #include "launcher/supervisor/node_launch.h"
@@ -20,7 +21,9 @@
 namespace ganymede::launcher {
 namespace {
 
+/// Of what is refused before it runs, the run directory says nothing.
 int report(ExitCode code, const std::string& text) {
+  if (code == ExitCode::failed) keeper::note_failure(text);
   log::error("{}", text);
   log::flush();
   print_error("{}\n", text);
@@ -40,6 +43,7 @@ int program(int argc, char** argv) {
     Outcome outcome =
         options.node == 0 ? launch(options, os::program_folder()) : launch_node(options, os::program_folder());
     log::info("the run ended with exit code {}", static_cast<int>(outcome.code));
+    if (outcome.code == ExitCode::usage) keeper::note_failure(outcome.text);
     if (!outcome.text.empty()) return report(outcome.code, outcome.text);
     return static_cast<int>(outcome.code);
   } catch (const ToldError& error) {

@@ -16,6 +16,7 @@
 #include "common/os/files.h"
 #include "common/os/machine.h"
 #include "launcher/coordinator/network_path.h"
+#include "launcher/keeper/failure.h"
 #include "launcher/supervisor/child_program.h"
 #include "launcher/supervisor/closing.h"
 #include "launcher/supervisor/compatibility.h"
@@ -208,6 +209,7 @@ ReadyRun begin_run(Launching& launching) {
   kept.number = kept.epoch = 0;
   if (fs::exists(changes_file)) write_changes(kept);
   Epochs::clear();
+  keeper::clear_failure();
   service::write_job(ready.job);
   file.keep();
   return ready;
@@ -239,6 +241,7 @@ ReadyRun begin_on_node(Launching& launching, const Welcome& welcome) {
                options.node, ready.config.optimizer.name);
   show_and_check(ready, options.ranks(ready.config), "", launching.terminal);
   Epochs::clear();
+  keeper::clear_failure();
   service::write_job(ready.job);
   return ready;
 }

@@ -63,6 +63,9 @@ TEST_F(LauncherFault, ServiceThatDiesAgainAndAgainEndsTheRunWithItsLastWords) {
   EXPECT_THAT(run_.output(), HasSubstr("more than 2 times"));
   EXPECT_THAT(run_.output(), HasSubstr("the fake dies"));
   expect_nothing_left();
+  auto status = run_.ganymede({"ctl", run_.folder(), "status"});
+  EXPECT_THAT(status.output, HasSubstr(": failed at step 0"));
+  EXPECT_THAT(status.output, HasSubstr("more than 2 times"));
 }
 
 TEST_F(LauncherFault, CrashIsNamedBySignalAndStack) {

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "launcher/cli/run_access.h"
 #include "launcher/cli/status_view.h"
 #include "launcher/cli/train.h"
+#include "launcher/keeper/failure.h"
 #include "tests/support/temporary_folder.h"
 
 namespace ganymede::cli {
@@ -222,6 +224,21 @@ TEST_F(StoppedRun, SaysStoppedWithItsLastStep) {
   EXPECT_NE(idle_text("recovering", "packing").find("; the launcher is packing"), std::string::npos);
   std::ofstream("metrics.jsonl", std::ios::app) << "{\"step\": -3}\n{\"step\": 18446744073709551615}\n";
   EXPECT_EQ(nlohmann::json::parse(idle_json("stopped", ""))["step"], 42) << "damaged lines do not count";
+}
+
+TEST_F(StoppedRun, ThatFailedSaysSoAndHow) {
+  std::ofstream("metrics.jsonl") << "{\"step\": 42, \"loss\": 2.4}\n";
+  keeper::note_failure("The worker of rank 1 ended: exit code 3; its last log lines:\nthe first\nthe second");
+  EXPECT_THAT(idle_text("stopped", ""), testing::HasSubstr(": failed at step 42"));
+  EXPECT_THAT(idle_text("stopped", ""), testing::HasSubstr("\nThe worker of rank 1 ended: exit code 3"));
+  EXPECT_THAT(idle_text("stopped", ""), testing::Not(testing::HasSubstr("the first")));
+  auto object = nlohmann::json::parse(idle_json("stopped", ""));
+  EXPECT_EQ(object["state"], "stopped") << "scripts know these states";
+  EXPECT_EQ(object["failure"], "The worker of rank 1 ended: exit code 3; its last log lines:");
+  EXPECT_THAT(idle_text("recovering", ""), testing::HasSubstr("recovering at step 42"));
+  keeper::clear_failure();
+  EXPECT_THAT(idle_text("stopped", ""), testing::HasSubstr("stopped at step 42"));
+  EXPECT_FALSE(nlohmann::json::parse(idle_json("stopped", "")).contains("failure"));
 }
 
 TEST_F(StoppedRun, WithAllItsStepsInACheckpointIsDone) {
