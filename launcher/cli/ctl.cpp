@@ -140,6 +140,17 @@ class UsageWithRun : public CLI::Formatter {
 
 }  // namespace
 
+std::vector<std::string> with_run_for_help(std::vector<std::string> words) {
+  bool help = words.size() == 3 && words[0] == "ctl" && (words[2] == "--help" || words[2] == "-h");
+  if (!help) return words;
+  CLI::App app;
+  add_ctl(app);
+  auto named = [&](const CLI::App* command) { return command->get_name() == words[1]; };
+  const CLI::App* ctl = app.get_subcommand("ctl");
+  if (!ctl->get_subcommands(named).empty()) words.insert(words.begin() + 1, "RUN");
+  return words;
+}
+
 void add_ctl(CLI::App& app) {
   auto options = std::make_shared<CtlOptions>();
   CLI::App* ctl = app.add_subcommand("ctl", "Look at a running job and control it: ganymede ctl RUN COMMAND");

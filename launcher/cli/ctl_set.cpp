@@ -37,6 +37,17 @@ std::pair<std::string, double> read_change(const std::string& text) {
   return {text.substr(0, equals), value};
 }
 
+/// The same twice is one; whoever says two things has meant one of them.
+void add_change(Values& values, const std::string& text) {
+  auto [key, value] = read_change(text);
+  for (const auto& [other, before] : values) {
+    if (other != key) continue;
+    if (before == value) return;
+    fail_usage("Key '{}' is given twice, as {} and as {}: give it once.", key, before, value);
+  }
+  values.emplace_back(key, value);
+}
+
 /// Only the plugin knows the ranges of its keys ("optimizer.adamw.beta1").
 void check_with_plugin(const Values& values) {
   std::vector<std::string> arguments = {"ganymede-optimizer", "check", service::config_file, "--running"};
@@ -64,7 +75,7 @@ launcher::ChangeState request(std::uint64_t number, const Values& values) {
 
 void set(const std::string& run, const std::vector<std::string>& changes, double seconds) {
   Values values;
-  for (const std::string& text : changes) values.push_back(read_change(text));
+  for (const std::string& text : changes) add_change(values, text);
   require_alive(run);
   check_with_plugin(values);
   launcher::ChangeState state = request(0, values);

@@ -1,5 +1,6 @@
 #include "launcher/cli/program.h"
 
+#include <algorithm>
 #include <csignal>
 #include <map>
 #include <string>
@@ -37,6 +38,13 @@ const std::map<std::string, std::vector<std::string>> dispatched = {
   become(arguments);
 }
 
+/// As CLI11 takes them, the last one first.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words = with_run_for_help({argv + std::min(argc, 1), argv + argc});
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
 int run(int argc, char** argv) {
   if (argc > 1) {
     auto target = dispatched.find(argv[1]);
@@ -56,7 +64,7 @@ int run(int argc, char** argv) {
   add_ctl(app);
   add_doctor(app);
   try {
-    app.parse(argc, argv);
+    app.parse(words_of(argc, argv));
   } catch (const CLI::Success& asked) {  // --help, --version
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {

@@ -43,10 +43,14 @@ std::vector<Difference> differences(config::Config before, config::Config now) {
 void check_compatible(const config::Config& before, const config::Config& now, const std::string& run) {
   for (const auto& [key, was, is] : differences(before, now)) {
     if (!is_fixed(key)) continue;
+    std::string swap = key == "optimizer.name"
+                           ? fmt::format("; `ganymede ctl {} swap-optimizer {}` changes it while the job runs", run,
+                                         now.optimizer.name)
+                           : "";
     fail_usage(
         "Key '{}' is {}, but the run in {} was made with {} and cannot change it: put the old value back, or "
-        "begin a new run with another --run.",
-        key, is, run, was);
+        "begin a new run with another --run{}.",
+        key, is, run, was, swap);
   }
 }
 

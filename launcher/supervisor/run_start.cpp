@@ -87,8 +87,8 @@ void check_start(const Start& start, const config::Config& config, const std::st
   if (manifest.optimizer != config.optimizer.name)
     fail_usage(
         "Key 'optimizer.name' is {}, but the checkpoint of step {} of {} was made with optimizer {}: go on with that "
-        "one.",
-        config.optimizer.name, manifest.step, name_of(start, run), manifest.optimizer);
+        "one; `ganymede ctl {} swap-optimizer {}` changes the optimizer of a running job.",
+        config.optimizer.name, manifest.step, name_of(start, run), manifest.optimizer, run, config.optimizer.name);
   if (manifest.model_hash != model_spec::model_hash(model_spec::parameters(config.model)))
     fail_usage(
         "The checkpoint of step {} of {} is of another model than the configuration: give the keys under [model] the "

@@ -64,6 +64,21 @@ TEST(CtlHelp, UsageNamesTheRunBeforeTheCommand) {
   EXPECT_THAT(help(""), HasSubstr("Usage: ganymede ctl [OPTIONS] RUN SUBCOMMAND\n"));
 }
 
+TEST(CtlHelp, OfACommandNeedsNoRun) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(with_run_for_help({"ctl", "restart", "--help"}), (Words{"ctl", "RUN", "restart", "--help"}));
+  EXPECT_EQ(with_run_for_help({"ctl", "swap-optimizer", "-h"}), (Words{"ctl", "RUN", "swap-optimizer", "-h"}));
+  for (const Words& words : {Words{"ctl", "runs/a", "--help"}, Words{"ctl", "status", "status", "--help"},
+                             Words{"ctl", "--help"}, Words{"train", "restart", "--help"}})
+    EXPECT_EQ(with_run_for_help(words), words);
+}
+
+TEST_F(Ctl, SetOfTwoValuesForOneKeyIsRefused) {
+  EXPECT_EQ(error_of("set optimizer.lr=1e-3 optimizer.lr=2e-3"),
+            "Key 'optimizer.lr' is given twice, as 0.001 and as 0.002: give it once.");
+  EXPECT_EQ(code_, ExitCode::usage);
+}
+
 TEST_F(Ctl, RunWithALineBreakInItsNameIsShownOnOneLine) {
   std::filesystem::create_directory(folder_.path() + "/a\nb\x1b[31m");
   std::filesystem::current_path(folder_.path() + "/a\nb\x1b[31m");

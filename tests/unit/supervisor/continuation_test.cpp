@@ -44,6 +44,17 @@ TEST_P(RefusedChange, NamesKeyOldAndNewValue) {
   }
 }
 
+TEST(Compatibility, ARefusedOptimizerNamesTheWayToChangeIt) {
+  config::Config before, now;
+  now.optimizer.name = "muon";
+  try {
+    check_compatible(before, now, "runs/a");
+    FAIL() << "taken";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("`ganymede ctl runs/a swap-optimizer muon` changes it while the job runs"));
+  }
+}
+
 TEST(Compatibility, WhoUpdatesAGroupIsFixedAndHowFastIsNot) {
   config::Config before;
   before.optimizer.groups["a"] = {{"*norm.weight"}, "sgd", -1, -1};

@@ -78,6 +78,7 @@ TEST_F(RunStart, StepsThatTheCheckpointHasAlreadyAreRefused) {
 TEST_F(RunStart, AnotherOptimizerOrModelIsRefused) {
   manifest_.optimizer = "muon";
   EXPECT_THAT(check(own()), HasSubstr("'optimizer.name' is adamw"));
+  EXPECT_THAT(check(own()), HasSubstr("`ganymede ctl runs/a swap-optimizer adamw` changes the optimizer of a running"));
   EXPECT_THAT(check(other()), HasSubstr("was made with optimizer muon"));
   manifest_.optimizer = "adamw";
   config_.model.hidden *= 2;
