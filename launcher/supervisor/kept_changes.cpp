@@ -88,6 +88,18 @@ std::string forget_lost_swap(KeptChanges& changes, const std::string& goes_on) {
                      goes_on);
 }
 
+/// ", not --set optimizer.lr as before it": of what the same command has set before the swap; empty: nothing.
+std::string passed_over(const std::set<std::string>& said, const std::map<std::string, std::string>& given,
+                        const std::map<std::string, std::string>& kept) {
+  std::string keys;
+  for (const std::string& key : said) {
+    auto was = given.find(key), is = kept.find(key);
+    bool other = was != given.end() && is != kept.end() && was->second != is->second;
+    if (other && key != "optimizer.name") keys += (keys.empty() ? " --set " : ", ") + key;
+  }
+  return keys.empty() ? "" : fmt::format(", not{} as before it", keys);
+}
+
 }  // namespace
 
 std::string keep_swap(KeptChanges& changes, const config::Config* checkpoint, config::Config& config,
@@ -116,8 +128,8 @@ std::string keep_swap(KeptChanges& changes, const config::Config* checkpoint, co
   config = with_settings(kept, since, fmt::format("{}/swap.toml", service::log_folder));
   std::string from =
       config.optimizer.name == name ? "" : fmt::format("optimizer {} → {}, ", name, config.optimizer.name);
-  return fmt::format("{}{}kept from `ganymede ctl swap-optimizer`: {}[optimizer] of the checkpoint", lost,
-                     lost.empty() ? "" : "; ", from);
+  return fmt::format("{}{}kept from `ganymede ctl swap-optimizer`: {}[optimizer] of the checkpoint{}", lost,
+                     lost.empty() ? "" : "; ", from, passed_over(said, now, optimizer_keys(config)));
 }
 
 std::string describe(const KeptChanges& changes) {

@@ -146,8 +146,11 @@ TEST_F(SwapConfig, WhatTheCommandLineSetsAnewWinsEvenWithTheRecipesOldValueAndTh
   EXPECT_EQ(lr_of({"optimizer.lr"}, {}), 0.25);
 
   KeptChanges changes;
-  note_swap(changes, 1, "lion", recipe);
+  note_swap(changes, 1, "lion", recipe, {"optimizer.lr"});
   config::Config now = recipe;
+  EXPECT_THAT(keep_swap(changes, &checkpoint, now, {"optimizer.lr", "optimizer.clip_norm"}),
+              testing::EndsWith("[optimizer] of the checkpoint, not --set optimizer.lr as before it"));
+  now = recipe;
   EXPECT_EQ(keep_swap(changes, &checkpoint, now, {"optimizer.name"}), "");
   EXPECT_EQ(now.optimizer.name, "adamw");
 }
