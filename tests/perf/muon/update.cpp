@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -50,6 +51,13 @@ void decide(worker::TestCell& cell, std::uint64_t step) {
   cell.control().block->decided_step.store(step);
 }
 
+/// Of all threads of this process, milliseconds.
+double processor_time() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
+}
+
 nlohmann::json matrices_of(const placement::Placement& placement) {
   std::map<std::pair<std::int64_t, std::int64_t>, int> count;
   for (const auto& parameter : placement.parameters)
@@ -63,16 +71,18 @@ nlohmann::json measure(const config::Config& config, std::uint64_t steps) {
   const optimizer::Plugin plugins[] = {optimizer::load_plugin(GANYMEDE_BINARY_DIR "/plugins/muon.so"),
                                        optimizer::load_plugin(GANYMEDE_BINARY_DIR "/plugins/adamw.so")};
   worker::TestCell cell(config, 0);
-  std::fill(cell.gradients().begin(), cell.gradients().end(), 1e-3f);
-  for (std::size_t i = 0; i < cell.gradients().size(); i += 7) cell.gradients()[i] = -2e-3f;
+  auto gradients = cell.gradients();
+  std::fill(gradients.begin(), gradients.end(), 1e-3f);
+  for (std::size_t i = 0; i < gradients.size(); i += 7) gradients[i] = -2e-3f;
   worker::Communicators communicators(config, cell.placement(), 60, collectives::make_single);
   worker::Engine engine(cell, communicators, 1, 0);
   optimizer::CellMemory memory = optimizer::attach(cell);
   optimizer::UpdateEngine server(cell.placement(), {plugins[0].table, plugins[1].table}, memory, {});
-  std::vector<double> milliseconds;
+  std::vector<double> milliseconds, processor;
   for (std::uint64_t step = 1; step <= steps; ++step) {
     decide(cell, step);
     auto began = Clock::now();
+    const double before = processor_time();
     std::thread updates([&] {
       for (auto done = server.advance(); done.action.kind != step_protocol::UpdateActionKind::await_decision;
            done = server.advance()) {
@@ -86,8 +96,9 @@ nlohmann::json measure(const config::Config& config, std::uint64_t steps) {
     engine.finish_update(step);
     updates.join();
     milliseconds.push_back(seconds_since(began) * 1e3);
+    processor.push_back(processor_time() - before);
   }
-  return {{"update_ms", milliseconds}, {"matrices", matrices_of(cell.placement())}};
+  return {{"update_ms", milliseconds}, {"processor_ms", processor}, {"matrices", matrices_of(cell.placement())}};
 }
 
 }  // namespace
