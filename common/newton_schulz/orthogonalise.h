@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "common/newton_schulz/coefficients.h"
 #include "common/newton_schulz/forms.h"
@@ -13,12 +15,20 @@
 /// The Newton–Schulz iteration of Muon on a batch of whole matrices.
 namespace ganymede::newton_schulz {
 
-/// Equal matrices [count, rows, cols], row-major, one right behind the other.
-struct Batch {
+/// Where a matrix lies, and where its result goes; they do not overlap. Row-major.
+struct Place {
   const float* in = nullptr;
-  float* out = nullptr;  // does not overlap `in`
-  std::int64_t count = 0, rows = 0, cols = 0;
+  float* out = nullptr;
 };
+
+/// Equal matrices [rows, cols].
+struct Batch {
+  std::span<const Place> matrices;
+  std::int64_t rows = 0, cols = 0;
+};
+
+/// `count` matrices one right behind the other, and their results likewise.
+std::vector<Place> side_by_side(const float* in, float* out, std::int64_t count, std::int64_t rows, std::int64_t cols);
 
 struct Settings {
   Schedule schedule;
@@ -40,8 +50,7 @@ class Workspace {
   std::int64_t bytes_ = 0;
 };
 
-/// Bytes of workspace that orthogonalise() takes for `count` matrices. A batch may be cut to bound them: each matrix
-/// keeps its bits.
+/// Bytes of workspace that orthogonalise() takes for `count` matrices: for as many as there are workers, at most.
 std::int64_t workspace_bytes(const Products& products, const Settings& settings, std::int64_t count, std::int64_t rows,
                              std::int64_t cols);
 
@@ -49,8 +58,10 @@ std::int64_t workspace_bytes(const Products& products, const Settings& settings,
 /// schedule's apply(). Where rows > cols, everything is done from the other side, as if on the transposed matrix. A
 /// zero matrix gives zeros. A matrix with an element that is not finite becomes NaN throughout, so does one in which
 /// the iteration overflows; the index of the first of them is returned, nothing if there is none. Allocates only
-/// where the workspace has to grow. A matrix's result does not depend on the rest of the batch. Throws Error where
-/// the settings do not fit the element type (see form_of()).
+/// where the workspace has to grow. Each worker takes whole matrices, one after the other, so that a matrix stays in a
+/// core's cache; those that are left when the workers do not divide the batch are computed by all of them together. A
+/// matrix's result depends neither on that nor on the rest of the batch. Throws Error where the settings do not fit the
+/// element type (see form_of()).
 std::optional<std::int64_t> orthogonalise(Products& products, const Batch& batch, const Settings& settings,
                                           Workspace& workspace);
 

@@ -32,14 +32,19 @@ struct Product {
 };
 
 /// An implementation's results for a matrix depend on this matrix alone: not on the batch around it, nor on threads.
-/// Used by one thread at a time.
+/// Used by one thread at a time, but for multiply_alone().
 class Products {
  public:
   virtual ~Products() = default;
 
   /// What the matrices of a Product hold. Sums inside a product are fp32 in any case.
   virtual Element element() const = 0;
+  /// On all threads.
   virtual void multiply(const Product& product) = 0;
+  /// The same bits on the calling thread alone; for the body of for_each().
+  virtual void multiply_alone(const Product& product) = 0;
+  /// How many tasks for_each() runs at once, at most.
+  virtual int workers() const = 0;
   /// Calls body(0) … body(tasks − 1), in any order and on any threads; returns when all are done.
   virtual void for_each(std::int64_t tasks, const std::function<void(std::int64_t)>& body) = 0;
 };

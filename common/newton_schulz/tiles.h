@@ -34,4 +34,14 @@ void for_each_tile(Products& products, const Product& product, std::int64_t size
   products.for_each(tiles_of(product, size), std::cref(one));
 }
 
+/// The same, tile after tile on the calling thread.
+template <class Compute>
+void for_each_tile_alone(const Products& products, const Product& product, std::int64_t size, const Compute& compute) {
+  for (std::int64_t index = 0; index < tiles_of(product, size); ++index) {
+    const auto tile = tile_at(product, size, index);
+    compute(tile);
+    if (product.symmetric) mirror(product, tile, products.element());
+  }
+}
+
 }  // namespace ganymede::newton_schulz

@@ -85,15 +85,11 @@ void Updates::send(Exchange& exchange) {
 }
 
 void Updates::orthogonalise(Exchange& exchange) {
-  const placement::Bucket& bucket = builder_.placement.buckets[exchange.bucket];
   Operation operation{.kind = OperationKind::orthogonalise,
                       .lane = Lane::compute,
                       .bucket = exchange.bucket,
                       .layer = exchange.layer,
                       .bytes = exchange.work};
-  operation.takes =
-      buffer(exchange, BufferKind::scratch, batch_scratch_elements(exchange.matrices, bucket.index_in_group));
-  operation.frees = operation.takes;
   operation.uses = exchange.whole;
   operation.uses.insert(operation.uses.end(), exchange.orthogonal.begin(), exchange.orthogonal.end());
   if (after_ >= 0) operation.after.push_back(after_);
@@ -129,15 +125,6 @@ void Updates::add() {
 
 std::int64_t batch_size(std::int64_t rows, std::int64_t columns, std::int64_t count) {
   return std::clamp<std::int64_t>(most_batch_bytes / (rows * columns * 4), 1, count);
-}
-
-std::int64_t batch_scratch_elements(const placement::BucketMatrices& bucket, int member) {
-  std::int64_t most = 0;
-  for (const placement::MatrixBatch& batch : placement::batches_of(bucket, member, true)) {
-    std::int64_t size = batch_size(batch.rows, batch.columns, static_cast<std::int64_t>(batch.matrices.size()));
-    if (size > 1) most = std::max(most, size * batch.rows * batch.columns);
-  }
-  return 2 * most;
 }
 
 void add_matrix_updates(Builder& builder, int after) { Updates(builder, after).add(); }

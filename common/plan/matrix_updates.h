@@ -12,11 +12,7 @@ namespace ganymede::plan {
 /// updates matrices.
 void add_matrix_updates(Builder& builder, int after);
 
-/// Elements of the scratch in which whole matrices of this rank are put together to batches: twice the largest batch,
-/// none where no two of a shape fit into `most_batch_bytes`.
-std::int64_t batch_scratch_elements(const placement::BucketMatrices& bucket, int member);
-
-/// How many matrices of this shape are orthogonalised at once, of `count`; at least one.
+/// How many matrices of this shape are handed over to the optimizer server at once, of `count`; at least one.
 std::int64_t batch_size(std::int64_t rows, std::int64_t columns, std::int64_t count);
 
 constexpr std::int64_t most_batch_bytes = 8 << 20;

@@ -42,14 +42,20 @@ void multiply_tile(const Product& product, const Tile& tile) {
 }  // namespace
 
 CblasProducts::CblasProducts()
-    : CblasProducts([](std::int64_t tasks, const std::function<void(std::int64_t)>& body) {
+    : CblasProducts(1, [](std::int64_t tasks, const std::function<void(std::int64_t)>& body) {
         for (std::int64_t task = 0; task < tasks; ++task) body(task);
       }) {}
 
-CblasProducts::CblasProducts(RunTasks run) : run_(std::move(run)) { openblas_set_num_threads(1); }
+CblasProducts::CblasProducts(int workers, RunTasks run) : workers_(workers), run_(std::move(run)) {
+  openblas_set_num_threads(1);
+}
 
 void CblasProducts::multiply(const Product& product) {
   for_each_tile(*this, product, tile_size, [&](const Tile& tile) { multiply_tile(product, tile); });
+}
+
+void CblasProducts::multiply_alone(const Product& product) {
+  for_each_tile_alone(*this, product, tile_size, [&](const Tile& tile) { multiply_tile(product, tile); });
 }
 
 }  // namespace ganymede::newton_schulz

@@ -17,13 +17,17 @@ class CblasProducts : public Products {
  public:
   /// In the calling thread alone.
   CblasProducts();
-  explicit CblasProducts(RunTasks run);
+  /// `run` has that many threads.
+  CblasProducts(int workers, RunTasks run);
 
   Element element() const override { return Element::fp32; }
   void multiply(const Product& product) override;
+  void multiply_alone(const Product& product) override;
+  int workers() const override { return workers_; }
   void for_each(std::int64_t tasks, const std::function<void(std::int64_t)>& body) override { run_(tasks, body); }
 
  private:
+  int workers_;
   RunTasks run_;
 };
 

@@ -39,8 +39,8 @@ bool answer_handover(shm::Segment& matrices, newton_schulz::Products& products, 
     fail("the worker hands over {} matrices of {} x {}, but the segment has room for {} elements: start the run again",
          count, rows, columns, room);
   }
-  auto bad = newton_schulz::orthogonalise(products, {handover.in.data(), handover.out.data(), count, rows, columns},
-                                          settings, workspace);
+  auto places = newton_schulz::side_by_side(handover.in.data(), handover.out.data(), count, rows, columns);
+  auto bad = newton_schulz::orthogonalise(products, {places, rows, columns}, settings, workspace);
   handover.words->overflowed.store(bad ? static_cast<std::uint64_t>(*bad) + 1 : 0, std::memory_order_release);
   os::store_and_wake(handover.words->answer, number);
   return true;
@@ -52,8 +52,9 @@ void serve_handovers(service::Context& context, std::uint64_t epoch, const std::
   newton_schulz::Settings settings;
   settings.schedule = newton_schulz::parse_schedule("newton_schulz.coefficients", config.coefficients);
   settings.form = static_cast<newton_schulz::Form>(config.form);
-  Team team(std::max(context.config_of(epoch).optimizer.threads, 1));
-  newton_schulz::CblasProducts products(tasks_on(team));
+  int threads = std::max(context.config_of(epoch).optimizer.threads, 1);
+  Team team(threads);
+  newton_schulz::CblasProducts products(threads, tasks_on(team));
   newton_schulz::Workspace workspace;
   shm::Segment& matrices = context.segment(shm::matrices_name(epoch));
   const step_protocol::Word& request = shm::handover_of(matrices).words->request;

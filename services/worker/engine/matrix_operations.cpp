@@ -160,17 +160,23 @@ void MatrixOperations::send(const Operation& operation) {
 /// newton_schulz.where = optimizer. Returns as newton_schulz::orthogonalise.
 std::optional<std::int64_t> MatrixOperations::hand_over(const newton_schulz::Batch& batch) {
   const shm::Handover& handover = bench_.cell.handover;
-  std::int64_t elements = batch.count * batch.rows * batch.cols;
-  copy(batch.in, elements, handover.in.data());
+  std::int64_t elements = batch.rows * batch.cols;
+  for (float* to = handover.in.data(); const newton_schulz::Place& place : batch.matrices) {
+    copy(place.in, elements, to);
+    to += elements;
+  }
   handover.words->rows.store(static_cast<std::uint64_t>(batch.rows), std::memory_order_release);
   handover.words->columns.store(static_cast<std::uint64_t>(batch.cols), std::memory_order_release);
-  handover.words->count.store(static_cast<std::uint64_t>(batch.count), std::memory_order_release);
+  handover.words->count.store(batch.matrices.size(), std::memory_order_release);
   std::uint64_t number = handover.words->request.load(std::memory_order_acquire) + 1;
   os::store_and_wake(handover.words->request, number);
   bench_.surroundings.wait(
       WaitKind::update, handover.words->answer, [number](std::uint64_t value) { return value == number; },
       "matrices that the optimizer server orthogonalises");
-  copy(handover.out.data(), elements, batch.out);
+  for (const float* from = handover.out.data(); const newton_schulz::Place& place : batch.matrices) {
+    copy(from, elements, place.out);
+    from += elements;
+  }
   std::uint64_t overflowed = handover.words->overflowed.load(std::memory_order_acquire);
   if (overflowed == 0) return {};
   return static_cast<std::int64_t>(overflowed) - 1;
@@ -189,29 +195,23 @@ void MatrixOperations::run(const newton_schulz::Batch& batch, const placement::B
       bench_.placement.parameters[static_cast<std::size_t>(parameter)].name, bench_.pass.step);
 }
 
-/// Matrices that lie whole in this rank's segment: a single one where it lies, several side by side in scratch.
-void MatrixOperations::orthogonalise_whole(const Operation& operation, const MatrixBatch& batch) {
-  const placement::Bucket& bucket = bench_.placement.buckets[static_cast<std::size_t>(operation.bucket)];
-  const auto& all = matrices_[static_cast<std::size_t>(operation.bucket)].matrices;
-  std::span<float> scratch = buffer(operation, BufferKind::scratch);
-  std::int64_t elements = batch.rows * batch.columns, count = static_cast<std::int64_t>(batch.matrices.size());
-  std::int64_t size = plan::batch_size(batch.rows, batch.columns, count);
-  for (std::int64_t first = 0; first < count; first += size) {
-    auto matrices =
-        std::span(batch.matrices)
-            .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(std::min(size, count - first)));
-    auto together = static_cast<std::int64_t>(matrices.size());
-    auto matrix = [&](std::int64_t i) -> const Matrix& {
-      return all[static_cast<std::size_t>(matrices[static_cast<std::size_t>(i)])];
-    };
-    if (together == 1) {
-      run({own_rows(matrix(0)), own_result(matrix(0)), 1, batch.rows, batch.columns}, bucket, matrices);
-      continue;
-    }
-    float *in = scratch.data(), *out = in + together * elements;
-    for (std::int64_t i = 0; i < together; ++i) copy(own_rows(matrix(i)), elements, in + i * elements);
-    run({in, out, together, batch.rows, batch.columns}, bucket, matrices);
-    for (std::int64_t i = 0; i < together; ++i) copy(out + i * elements, elements, own_result(matrix(i)));
+/// Matrices that lie whole in this rank's segment, where they lie. What the optimizer server takes has room for some.
+void MatrixOperations::orthogonalise_whole(int bucket, const MatrixBatch& batch) {
+  const auto& all = matrices_[static_cast<std::size_t>(bucket)].matrices;
+  std::vector<newton_schulz::Place> places;
+  for (int index : batch.matrices) {
+    const Matrix& matrix = all[static_cast<std::size_t>(index)];
+    places.push_back({own_rows(matrix), own_result(matrix)});
+  }
+  std::size_t size = places.size();
+  if (bench_.config.newton_schulz.where == config::OrthogonaliseWhere::optimizer) {
+    size =
+        static_cast<std::size_t>(plan::batch_size(batch.rows, batch.columns, static_cast<std::int64_t>(places.size())));
+  }
+  for (std::size_t first = 0; first < places.size(); first += size) {
+    std::size_t together = std::min(size, places.size() - first);
+    run({std::span(places).subspan(first, together), batch.rows, batch.columns},
+        bench_.placement.buckets[static_cast<std::size_t>(bucket)], std::span(batch.matrices).subspan(first, together));
   }
 }
 
@@ -222,12 +222,14 @@ void MatrixOperations::orthogonalise(const Operation& operation) {
   if (!returned_already(operation.bucket)) {
     await_first_phase(operation.bucket);
     for (const MatrixBatch& batch : placement::batches_of(all, bucket.index_in_group, true))
-      orthogonalise_whole(operation, batch);
+      orthogonalise_whole(operation.bucket, batch);
   }
   const float* in = buffer(operation, BufferKind::matrices).data();
   float* out = buffer(operation, BufferKind::orthogonal).data();
   for (const MatrixBatch& batch : placement::batches_of(all, bucket.index_in_group, false)) {
-    run({in, out, static_cast<std::int64_t>(batch.matrices.size()), batch.rows, batch.columns}, bucket, batch.matrices);
+    auto count = static_cast<std::int64_t>(batch.matrices.size());
+    run({newton_schulz::side_by_side(in, out, count, batch.rows, batch.columns), batch.rows, batch.columns}, bucket,
+        batch.matrices);
     in += batch.elements();
     out += batch.elements();
   }

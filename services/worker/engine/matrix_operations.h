@@ -33,7 +33,7 @@ class MatrixOperations {
   bool returned_already(int bucket) const;
   void await_first_phase(int bucket);
   void publish(int bucket);
-  void orthogonalise_whole(const plan::Operation& operation, const placement::MatrixBatch& batch);
+  void orthogonalise_whole(int bucket, const placement::MatrixBatch& batch);
   void run(const newton_schulz::Batch& batch, const placement::Bucket& bucket, std::span<const int> matrices);
   std::optional<std::int64_t> hand_over(const newton_schulz::Batch& batch);
   std::span<float> buffer(const plan::Operation& operation, plan::BufferKind kind) const;

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include "common/newton_schulz/bf16/tile_product.h"
 #include "common/newton_schulz/tiles.h"
 #include "services/worker/model/parallel.h"
 
@@ -47,9 +48,18 @@ void multiply_tile(const Product& product, const Tile& tile, Element element) {
 }  // namespace
 
 void TorchProducts::multiply(const Product& product) {
+  if (own_kernel_) return newton_schulz::bf16::multiply(*this, product);
   newton_schulz::for_each_tile(*this, product, tile_size(product),
                                [&](const Tile& tile) { multiply_tile(product, tile, element_); });
 }
+
+void TorchProducts::multiply_alone(const Product& product) {
+  if (own_kernel_) return newton_schulz::bf16::multiply_alone(product);
+  newton_schulz::for_each_tile_alone(*this, product, tile_size(product),
+                                     [&](const Tile& tile) { multiply_tile(product, tile, element_); });
+}
+
+int TorchProducts::workers() const { return static_cast<int>(model::task_workers()); }
 
 void TorchProducts::for_each(std::int64_t tasks, const std::function<void(std::int64_t)>& body) {
   model::parallel_tasks(tasks, [&](std::int64_t task, std::int64_t) { body(task); });

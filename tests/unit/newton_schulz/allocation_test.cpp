@@ -31,10 +31,11 @@ TEST(Workspace, LeavesNothingToAllocateInTheSecondCall) {
   CblasProducts products;
   const auto in = reference::to_fp32(reference::random_matrix(1, 3 * 10, 24));
   std::vector<float> out(in.size());
+  const auto places = side_by_side(in.data(), out.data(), 3, 10, 24);
   for (const auto form : both_forms) {
     const Settings settings{schedule_of("kj5"), form};
     Workspace workspace;
-    const auto call = [&] { orthogonalise(products, {in.data(), out.data(), 3, 10, 24}, settings, workspace); };
+    const auto call = [&] { orthogonalise(products, {places, 10, 24}, settings, workspace); };
     call();
     const auto* const memory = workspace.reserve(1);
     const int before = allocations;

@@ -39,8 +39,8 @@ inline Outcome run(Products& products, const std::vector<float>& in, Shape shape
   Outcome outcome{std::vector<float>(in.size(), 77), {}};
   Workspace workspace;
   const auto count = static_cast<std::int64_t>(in.size()) / (shape.rows * shape.cols);
-  outcome.not_finite =
-      orthogonalise(products, {in.data(), outcome.values.data(), count, shape.rows, shape.cols}, settings, workspace);
+  const auto places = side_by_side(in.data(), outcome.values.data(), count, shape.rows, shape.cols);
+  outcome.not_finite = orthogonalise(products, {places, shape.rows, shape.cols}, settings, workspace);
   return outcome;
 }
 

@@ -13,7 +13,7 @@ struct Cblas {
   static std::unique_ptr<Products> make(int threads) {
     if (threads == 1) return std::make_unique<CblasProducts>();
     return std::make_unique<CblasProducts>(
-        [threads](std::int64_t tasks, const std::function<void(std::int64_t)>& body) {
+        threads, [threads](std::int64_t tasks, const std::function<void(std::int64_t)>& body) {
           std::atomic<std::int64_t> next{0};
           std::vector<std::jthread> team;
           for (int i = 0; i < threads; ++i) {

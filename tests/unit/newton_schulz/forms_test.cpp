@@ -13,12 +13,21 @@ namespace {
 class CountingProducts : public CblasProducts {
  public:
   void multiply(const Product& product) override {
+    count(product);
+    CblasProducts::multiply(product);
+  }
+  void multiply_alone(const Product& product) override {
+    count(product);
+    CblasProducts::multiply_alone(product);
+  }
+  double operations = 0;
+
+ private:
+  void count(const Product& product) {
     const auto& [left, transposed] = product.left;
     operations += 2. * static_cast<double>(product.count * product.out.rows * product.out.cols *
                                            (transposed ? left.rows : left.cols));
-    CblasProducts::multiply(product);
   }
-  double operations = 0;
 };
 
 TEST(Forms, OperationsAreThoseOfTheProductsThatAreComputed) {

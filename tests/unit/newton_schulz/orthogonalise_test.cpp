@@ -14,7 +14,7 @@ TEST(Workspace, IsAsLargeAsTheLargestCallAndIsKept) {
   const auto call = [&](const Settings& settings, std::int64_t count, std::int64_t rows, std::int64_t cols) {
     const auto in = reference::to_fp32(reference::random_matrix(1, count * rows, cols));
     std::vector<float> out(in.size());
-    orthogonalise(products, {in.data(), out.data(), count, rows, cols}, settings, workspace);
+    orthogonalise(products, {side_by_side(in.data(), out.data(), count, rows, cols), rows, cols}, settings, workspace);
   };
   for (const auto form : both_forms) {
     const Settings settings{schedule_of("kj5"), form};
@@ -35,20 +35,21 @@ TEST(Workspace, IsNoPartOfTheResult) {
   const auto in = reference::to_fp32(reference::random_matrix(1, 10, 24));
   std::vector<float> fresh(in.size()), reused(in.size());
   Workspace clean, dirty;
-  orthogonalise(products, {in.data(), fresh.data(), 1, 10, 24}, settings, clean);
+  orthogonalise(products, {side_by_side(in.data(), fresh.data(), 1, 10, 24), 10, 24}, settings, clean);
   const auto bytes = workspace_bytes(products, settings, 1, 10, 24);
   std::fill_n(dirty.reserve(bytes), bytes, std::byte{0xff});  // NaN wherever it is read
-  orthogonalise(products, {in.data(), reused.data(), 1, 10, 24}, settings, dirty);
+  orthogonalise(products, {side_by_side(in.data(), reused.data(), 1, 10, 24), 10, 24}, settings, dirty);
   EXPECT_EQ(fresh, reused);
 }
 
 TEST(Batch, OfNothingIsNothing) {
   CblasProducts products;
+  const auto three = side_by_side(nullptr, nullptr, 3, 0, 4);
   Workspace workspace;
   const Settings settings{schedule_of("kj5"), Form::automatic};
-  EXPECT_FALSE(orthogonalise(products, {nullptr, nullptr, 0, 4, 4}, settings, workspace));
-  EXPECT_FALSE(orthogonalise(products, {nullptr, nullptr, 3, 0, 4}, settings, workspace));
-  EXPECT_FALSE(orthogonalise(products, {nullptr, nullptr, 3, 4, 0}, settings, workspace));
+  EXPECT_FALSE(orthogonalise(products, {{}, 4, 4}, settings, workspace));
+  EXPECT_FALSE(orthogonalise(products, {three, 0, 4}, settings, workspace));
+  EXPECT_FALSE(orthogonalise(products, {three, 4, 0}, settings, workspace));
   EXPECT_EQ(workspace.bytes(), 0);
 }
 
