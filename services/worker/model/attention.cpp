@@ -30,7 +30,7 @@ struct Forward {
   AttentionOutput& result;
   const float* sinks;
 
-  void run(const AttentionBlock& block, std::int64_t kv, at::Tensor& scratch) const {
+  void run(const AttentionBlock& block, std::int64_t kv, at::Tensor& scratch, float* of_task) const {
     const std::int64_t group = shape.group(), rows = block.queries * group;
     if (!scratch.defined()) scratch = at::empty({0}, at::kFloat);
     if (scratch.numel() < rows * (block.keys + shape.v_dim)) scratch.resize_({rows * (block.keys + shape.v_dim)});
@@ -47,9 +47,15 @@ struct Forward {
                                             static_cast<std::size_t>(block.keys), shape.scale, sink);
       log_sum[row] = softmax.maximum + std::log(softmax.sum);
       inverse[static_cast<std::size_t>(row)] = 1.0f / softmax.sum;
+      if (of_task != nullptr) raise(of_task[row % group], softmax);
     }
     at::mm_out(values, logits, input.value[kv].narrow(0, block.key, block.keys));
     store(block, kv, values.const_data_ptr<float>(), inverse);
+  }
+
+  /// A logit that is not finite makes the sum NaN.
+  static void raise(float& largest, const kernels::SoftmaxRow& row) {
+    largest = larger(largest, std::isfinite(row.sum) ? row.largest : std::numeric_limits<float>::quiet_NaN());
   }
 
   void store(const AttentionBlock& block, std::int64_t kv, const float* values,
@@ -63,6 +69,26 @@ struct Forward {
                          static_cast<std::size_t>(shape.v_dim), inverse[static_cast<std::size_t>(row)], element);
     }
   }
+};
+
+/// Largest logits, which the tasks of one kv head find side by side. Without `largest` there is nothing to do.
+struct TaskMaxima {
+  TaskMaxima(const AttentionShape& shape, std::int64_t blocks, float* largest)
+      : group(shape.group()), per_head(blocks), to(largest) {
+    if (to == nullptr) return;
+    found.assign(static_cast<std::size_t>(shape.heads * blocks), -std::numeric_limits<float>::infinity());
+  }
+  float* of_task(std::int64_t task) { return to == nullptr ? nullptr : found.data() + task * group; }
+  void raise() {
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const auto at = static_cast<std::int64_t>(i);
+      float& head = to[at / group / per_head * group + at % group];
+      head = larger(head, found[i]);
+    }
+  }
+  std::int64_t group, per_head;
+  float* to;
+  std::vector<float> found;  // [kv_heads][blocks][group]
 };
 
 }  // namespace
@@ -97,14 +123,16 @@ AttentionOutput attention(const AttentionShape& shape, const std::vector<std::in
     const auto more = attention_blocks(shape, document_begin[d], document_begin[d + 1]);
     blocks.insert(blocks.end(), more.begin(), more.end());
   }
-  const Forward forward{shape, input, result, input.sinks.defined() ? input.sinks.const_data_ptr<float>() : nullptr};
   const auto count = static_cast<std::int64_t>(blocks.size());
+  const Forward forward{shape, input, result, input.sinks.defined() ? input.sinks.const_data_ptr<float>() : nullptr};
+  TaskMaxima maxima(shape, count, result.largest_logits);
   std::vector<at::Tensor> scratch(static_cast<std::size_t>(task_workers()));
   parallel_tasks(count * shape.kv_heads, [&](std::int64_t task, std::int64_t worker) {
     const OneThread one_thread;
-    forward.run(blocks[static_cast<std::size_t>(task % count)], task / count,
-                scratch[static_cast<std::size_t>(worker)]);
+    forward.run(blocks[static_cast<std::size_t>(task % count)], task / count, scratch[static_cast<std::size_t>(worker)],
+                maxima.of_task(task));
   });
+  maxima.raise();
   return result;
 }
 

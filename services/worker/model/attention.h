@@ -24,7 +24,16 @@ struct AttentionInput {
 struct AttentionOutput {
   at::Tensor output;   // [T, heads · v_dim] in the compute dtype
   at::Tensor log_sum;  // fp32 [kv_heads, T · group]: log of the softmax denominator, sink included
+  /// [heads], or null: raised to the largest scaled logit of each query head, sinks left out; NaN where one is not
+  /// finite, whatever comes later.
+  float* largest_logits = nullptr;
 };
+
+/// The larger one; NaN if either is.
+template <class T>
+T larger(T a, T b) {
+  return a > b || a != a ? a : b;
+}
 
 /// Written to `out` where its tensors are defined.
 AttentionOutput attention(const AttentionShape& shape, const std::vector<std::int64_t>& document_begin,

@@ -13,6 +13,7 @@ struct LayerContext {
   const RotaryTables* rotary = nullptr;
   int layer = 0;
   int first_expert = 0, local_experts = 0;
+  float* largest_logits = nullptr;  // [heads], as in AttentionOutput: raised by a forward, not when it is done again
 };
 
 /// What is kept of a layer and row beside its input and its experts, by `recompute`: nothing with full; attention and

@@ -43,6 +43,7 @@ LayerAttention layer_attention(const LayerContext& context, const LayerTensors& 
       split_heads_scaled(project(normed, weights.v_proj), value_layout(shape), context.spec->value_scale, kept.value);
   input.sinks = sinks_of(weights);
   attention_of_layer.result = {kept.attention, kept.log_sum};
+  if (!again) attention_of_layer.result.largest_logits = context.largest_logits;
   if (!again || !kept.attention.defined()) {
     attention_of_layer.result =
         attention(shape, row.document_begin, input, normed.scalar_type(), attention_of_layer.result);

@@ -35,7 +35,8 @@ HWY_INLINE void clear(float* x, std::size_t begin, std::size_t end) {
 SoftmaxRow Softmax(float* logits, std::size_t begin, std::size_t end, std::size_t n, float scale, float sink) {
   float* seen = logits + begin;
   const std::size_t count = end - begin;
-  const float maximum = std::max(row_maximum(seen, count) * scale, sink);
+  const float largest = row_maximum(seen, count) * scale;
+  const float maximum = std::max(largest, sink);
   const auto factor = constant(scale);
   const auto shift = constant(maximum);
   auto total = hn::Zero(Tag());
@@ -47,7 +48,7 @@ SoftmaxRow Softmax(float* logits, std::size_t begin, std::size_t end, std::size_
   }
   clear(logits, 0, begin);
   clear(logits, end, n);
-  return {maximum, sum(total) + std::exp(sink - maximum)};
+  return {maximum, sum(total) + std::exp(sink - maximum), largest};
 }
 
 void SoftmaxBackward(float* logits, float* grad, std::size_t begin, std::size_t end, std::size_t n, float scale,

@@ -10,6 +10,7 @@ namespace ganymede::worker::model::kernels {
 struct SoftmaxRow {
   float maximum = 0;  // of the scaled logits seen, and the sink
   float sum = 0;      // of e^(scaled logit - maximum), sink included
+  float largest = 0;  // scaled logit seen, the sink left out; of no meaning where `sum` is not finite
 };
 
 /// Replaces logits[begin, end) by e^(logit · scale - maximum) and the others of [0, n) by 0: probabilities, not yet
