@@ -76,6 +76,8 @@ Layout state_layout(const placement::Placement& placement, std::uint64_t epoch) 
       entry("words", ElementType::u64, {sizeof(step_protocol::EpochWords) / 8}), entry("ready", ElementType::u64, {1}),
       entry("began", ElementType::u64, {parameters, columns}), entry("matrices_sent", ElementType::u64, {buckets}),
       entry("matrices_returned", ElementType::u64, {buckets})};
+  if (placement.reductions.elements > 0)
+    entries.push_back(entry("reductions", ElementType::f64, {placement.reductions.elements}));
   std::size_t slots = 0;
   for (std::int64_t elements : placement.columns) {
     entries.push_back(entry(fmt::format("slot.{}", slots++), ElementType::f32, {elements}));

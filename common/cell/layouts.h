@@ -33,10 +33,11 @@ std::string side_name(std::uint64_t epoch);
 /// "state.<epoch>": entries `words` (u64 [1]: step_protocol::EpochWords), `ready` (u64 [1]: 1 once a standby server of
 /// the epoch can follow), `began` (u64 [parameters][columns]: since when each slot of a parameter has grown),
 /// `matrices_sent`, `matrices_returned` (u64 [buckets]: the newest step whose first phases are complete in a bucket,
-/// and whose orthogonalised matrices are there), `slot.0`, `slot.1`, … (f32 [Placement::columns]), `strips` (u64
-/// [Placement::strips][8]: step_protocol::StripWords) and `redo` (f32 [Placement::strips][1 + columns][tile_elements]:
-/// new values of one tile of each strip, of the master, then of every state slot; in the first phase of matrices what
-/// is orthogonalised in place of the master).
+/// and whose orthogonalised matrices are there), where its optimizers ask for some `reductions` (f64
+/// [Reductions::elements], of the newest decided step that the epoch applies or follows), `slot.0`, `slot.1`, … (f32
+/// [Placement::columns]), `strips` (u64 [Placement::strips][8]: step_protocol::StripWords) and `redo` (f32
+/// [Placement::strips][1 + columns][tile_elements]: new values of one tile of each strip, of the master, then of every
+/// state slot; in the first phase of matrices what is orthogonalised in place of the master).
 Layout state_layout(const placement::Placement& placement, std::uint64_t epoch);
 /// "matrices.<epoch>": `sent` and `returned` (f32 [matrix_elements]): this rank's rows of what is orthogonalised, and
 /// of what came of it; and what is handed over to the optimizer server, see handover.h: `handover` (u64 [6]),

@@ -37,6 +37,13 @@ enum class InitKind { zeros, ones, truncated_normal };
 /// How the update treats a parameter.
 enum class UpdateKind { decayed, undecayed, selection_bias };
 
+/// Whose rows the projection of queries or keys has: `rows` neighbouring ones of each head, head after head.
+struct HeadRows {
+  enum class Role : std::uint8_t { none, query, key } role = Role::none;
+  int query_heads = 0, key_heads = 0;  // of the layer; query head h looks at key head h / (query_heads / key_heads)
+  int rows = 0;                        // of one head
+};
+
 struct ParameterSpec {
   std::string name;                 // Hugging Face name, e.g. "model.layers.3.mlp.experts.5.gate_proj.weight"
   std::vector<std::int64_t> shape;  // logical matrix: [rows, cols], or [size]
@@ -46,6 +53,7 @@ struct ParameterSpec {
   InitKind init = InitKind::truncated_normal;
   double init_std = 0;
   UpdateKind update = UpdateKind::decayed;
+  HeadRows heads = {};
 
   /// A weight matrix inside a layer other than the router: what optimizers of matrices (Muon) are made for. Embedding,
   /// head, norms, biases, sinks and the router are none.

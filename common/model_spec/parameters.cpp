@@ -28,8 +28,8 @@ struct Builder {
     return list.emplace_back(std::move(parameter));
   }
 
-  void matrix(const std::string& name, std::int64_t rows, std::int64_t columns) {
-    add(name, {rows, columns}, InitKind::truncated_normal, UpdateKind::decayed);
+  ParameterSpec& matrix(const std::string& name, std::int64_t rows, std::int64_t columns) {
+    return add(name, {rows, columns}, InitKind::truncated_normal, UpdateKind::decayed);
   }
 
   /// A matrix whose product is added to the residual stream: narrower, so that the sum over all layers keeps its size.
@@ -42,8 +42,10 @@ struct Builder {
 
   void attention(const std::string& prefix, const LayerSpec& spec) {
     norm(prefix + "input_layernorm.weight");
-    matrix(prefix + "self_attn.q_proj.weight", model.heads * model.qk_dim, model.hidden);
-    matrix(prefix + "self_attn.k_proj.weight", spec.kv_heads * model.qk_dim, model.hidden);
+    HeadRows heads{HeadRows::Role::query, model.heads, spec.kv_heads, model.qk_dim};
+    matrix(prefix + "self_attn.q_proj.weight", model.heads * model.qk_dim, model.hidden).heads = heads;
+    heads.role = HeadRows::Role::key;
+    matrix(prefix + "self_attn.k_proj.weight", spec.kv_heads * model.qk_dim, model.hidden).heads = heads;
     matrix(prefix + "self_attn.v_proj.weight", spec.kv_heads * model.v_dim, model.hidden);
     output_matrix(prefix + "self_attn.o_proj.weight", model.hidden, model.heads * model.v_dim);
     if (spec.sinks) {

@@ -47,6 +47,12 @@ typedef struct GanymedeStep {
   const double* hyper;   /* [hyper_count], in the order of the plugin's table */
 } GanymedeStep;
 
+/* Whose rows a projection of attention has: rows_per_head neighbouring ones of each head, head after head. */
+enum {
+  GANYMEDE_QUERY = 1, /* of the query heads */
+  GANYMEDE_KEY = 2    /* of the key heads: with grouped queries, query head h looks at h / (query_heads / key_heads) */
+};
+
 /* One run of elements of one parameter under one rule. Inputs are not changed; outputs do not alias inputs. */
 typedef struct GanymedeChunk {
   uint32_t size; /* sizeof(GanymedeChunk) of the caller */
@@ -64,6 +70,13 @@ typedef struct GanymedeChunk {
   /* Optimizers of matrices alone. Else null. */
   float* to_orthogonalise; /* first phase: written */
   const float* orthogonal; /* second phase: what became of it */
+  /* Of the step, in the order of the plugin's `reductions`: a vector each, the same on all ranks and in both phases.
+   * reduction_counts: its length; 0, and then null, where the parameter has none. */
+  const double* const* reductions;
+  const uint32_t* reduction_counts;
+  uint32_t role; /* GANYMEDE_QUERY, GANYMEDE_KEY, or 0: the projection of neither, and then the next three are 0 */
+  uint32_t query_heads, key_heads; /* of its layer */
+  uint32_t rows_per_head;          /* row r belongs to head r / rows_per_head, of queries or keys as `role` says */
 } GanymedeChunk;
 
 typedef struct GanymedeOptimizer {
@@ -83,6 +96,14 @@ typedef struct GanymedeOptimizer {
    * second phase, apply_chunk writes new_master from master and orthogonal (gradient, state and new_state are null).
    * Such an optimizer gets matrices only. */
   int (*apply_chunk)(const GanymedeStep* step, const GanymedeChunk* chunk);
+  /* Names of what is to be known of a whole step before it is applied, each once; computed only because a plugin lists
+   * it here:
+   *   "attention_logit"  of a query or key projection, [query_heads]: per query head of the layer the largest scaled
+   *                      logit q · k / sqrt(head size) over all tokens, micro-batches and ranks (without sinks)
+   *   "gradient_square"  of every parameter, [1]: the sum of the squares of its gradient, before clipping, in fp64
+   * A step in which one of them is not finite is not applied. */
+  uint32_t reduction_count;
+  const char* const* reductions;
 } GanymedeOptimizer;
 
 /* This header is C too, where () would take anything. NOLINTNEXTLINE(modernize-redundant-void-arg) */

@@ -148,6 +148,7 @@ Placement build(const config::Config& config, int rank, const std::vector<Optimi
   Placement placement = stand(config, rank);
   placement.parameters = model_spec::parameters(config.model);
   placement.update = update_groups(config.optimizer, placement.parameters, optimizers);
+  placement.reductions = reductions_of(placement.update, placement.parameters);
   check_replicas(config, placement.update.optimizers);
   placement.strips = strips_of_a_thread * std::max(config.optimizer.threads, 1);
   placement.buckets = fill_buckets(placement.parameters, {placement.first_expert, placement.local_experts});

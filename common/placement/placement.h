@@ -2,6 +2,7 @@
 
 #include "common/config/config.h"
 #include "common/model_spec/model_spec.h"
+#include "common/placement/reductions.h"
 #include "common/placement/update_groups.h"
 
 #include <array>
@@ -127,6 +128,7 @@ struct Placement {
   /// those that have so many.
   std::vector<std::int64_t> columns;
   std::int64_t matrix_elements = 0;  // that optimizers of matrices update
+  Reductions reductions;             // what the optimizers ask to know of each step
 
   /// Index of the bucket with this name; ends the process if there is none.
   int bucket(const std::string& name) const;

@@ -13,8 +13,9 @@ namespace ganymede::placement {
 /// What a plugin's table says.
 struct OptimizerFacts {
   std::string name;
-  std::vector<std::string> slots;  // state slots, one fp32 value a parameter element each
-  bool matrices = false;           // updates whole matrices only, in two phases
+  std::vector<std::string> slots;            // state slots, one fp32 value a parameter element each
+  bool matrices = false;                     // updates whole matrices only, in two phases
+  std::vector<std::string> reductions = {};  // that it asks for, see reductions.h
 
   friend bool operator==(const OptimizerFacts&, const OptimizerFacts&) = default;
 };

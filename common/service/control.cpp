@@ -43,6 +43,7 @@ EpochControl epoch_control_of(shm::Segment& state) {
   control.ready = state.span<step_protocol::Word>("ready").data();
   control.matrices_sent = state.span<step_protocol::Word>("matrices_sent");
   control.matrices_returned = state.span<step_protocol::Word>("matrices_returned");
+  if (state.layout().has("reductions")) control.reductions = state.span<double>("reductions");
   return control;
 }
 

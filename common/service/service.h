@@ -41,6 +41,7 @@ struct EpochControl {
   step_protocol::Word* ready = nullptr;              // 1: a standby server has plugins and memory
   std::span<step_protocol::Word> matrices_sent;      // [buckets], by the optimizer server
   std::span<step_protocol::Word> matrices_returned;  // [buckets], by the worker
+  std::span<double> reductions;                      // [Reductions::elements], by the worker before decided_step
 };
 
 /// The view of a mapped segment "state.<epoch>". Valid as long as the segment is mapped.

@@ -17,7 +17,7 @@ namespace ganymede::shm {
 namespace {
 
 std::string describe_entry(const Entry& entry) {
-  constexpr const char* type_names[] = {"u8", "i32", "i64", "u64", "f32", "bf16"};
+  constexpr const char* type_names[] = {"u8", "i32", "i64", "u64", "f32", "bf16", "f64"};
   return fmt::format("{} [{}] at byte {}", type_names[static_cast<int>(entry.type)], fmt::join(entry.shape, ", "),
                      entry.offset);
 }
@@ -78,6 +78,7 @@ std::size_t element_size(ElementType type) {
       return 4;
     case ElementType::i64:
     case ElementType::u64:
+    case ElementType::f64:
       return 8;
   }
   impossible(__FILE__, __LINE__, "an element type that does not exist");
@@ -93,6 +94,10 @@ std::uint64_t Layout::hash() const {
   std::string text = fmt::format("{} {} {}\n", layout_version, name, size);
   for (const Entry& entry : entries) text += fmt::format("{} {}\n", entry.name, describe_entry(entry));
   return hash64(text);
+}
+
+bool Layout::has(const std::string& wanted) const {
+  return std::any_of(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.name == wanted; });
 }
 
 const Entry& Layout::entry(const std::string& wanted) const {

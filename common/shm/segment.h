@@ -14,7 +14,7 @@
 /// pointers.
 namespace ganymede::shm {
 
-enum class ElementType : std::uint8_t { u8, i32, i64, u64, f32, bf16 };
+enum class ElementType : std::uint8_t { u8, i32, i64, u64, f32, bf16, f64 };
 std::size_t element_size(ElementType type);
 
 struct Entry {
@@ -32,6 +32,7 @@ struct Layout {
   std::uint64_t size = 0;  // of the segment, header included, a multiple of 2 MiB
   std::uint64_t hash() const;
   const Entry& entry(const std::string& name) const;  // ends the process if there is none
+  bool has(const std::string& name) const;
 };
 
 /// Assigns offsets (each entry on a page boundary of 64 KiB if `bytes ≥ 64 KiB`, else on 64 bytes) and the size.

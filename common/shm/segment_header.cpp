@@ -13,8 +13,8 @@
 namespace ganymede::shm {
 namespace {
 
-static_assert(static_cast<int>(fbs::ElementType::bf16) == static_cast<int>(ElementType::bf16));
-static_assert(static_cast<int>(fbs::ElementType::MAX) == static_cast<int>(ElementType::bf16));
+static_assert(static_cast<int>(fbs::ElementType::f64) == static_cast<int>(ElementType::f64));
+static_assert(static_cast<int>(fbs::ElementType::MAX) == static_cast<int>(ElementType::f64));
 
 [[noreturn]] void damaged(const std::string& reason) { fail("This is not a segment of Ganymede: {}.", reason); }
 

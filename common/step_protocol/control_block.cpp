@@ -11,8 +11,8 @@ namespace ganymede::step_protocol {
 // The checksum runs over raw bytes, so every byte of the record must be a field's.
 static_assert(std::is_trivially_copyable_v<DecisionRecord>);
 constexpr std::size_t shared_words = 1 + 2 * most_update_groups + most_hyper_parameters;  // groups and hyper-parameters
-static_assert(sizeof(DecisionRecord) == (30 + shared_words) * 8);
-static_assert(offsetof(DecisionRecord, checksum) == (29 + shared_words) * 8);
+static_assert(sizeof(DecisionRecord) == (32 + shared_words) * 8);
+static_assert(offsetof(DecisionRecord, checksum) == (31 + shared_words) * 8);
 static_assert(std::is_trivially_copyable_v<Setting>);
 static_assert(sizeof(Setting) == (8 + shared_words) * 8);
 static_assert(offsetof(Setting, checksum) == (7 + shared_words) * 8);

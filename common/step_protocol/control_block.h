@@ -26,7 +26,8 @@ struct GroupValues {
 };
 
 /// What one step decided, written by the worker of each cell alike (rule 9). Self-contained: a log line, a replay
-/// after a crash and the update all need nothing else. Expert counts follow in the entry `expert_counts`.
+/// after a crash and the update all need nothing else. Expert counts follow in the entry `expert_counts`,
+/// reductions that optimizers ask for in the segments of their state epochs.
 struct DecisionRecord {
   std::uint64_t step = 0;
   double loss_sum = 0;  // over all loss tokens of the step, summed in rank order
@@ -56,7 +57,9 @@ struct DecisionRecord {
   std::uint64_t swap_step = 0;       // the first step whose record named it
   std::uint64_t swap_updates = 0;    // `updates` of that record
   std::uint64_t refused_change = 0;  // newest change that some cell could not follow; 0: none
-  std::uint64_t checksum = 0;        // hash64 of all fields above
+  // hash64 of the entry `reductions` of state_epoch, and of the epoch that follows this step; 0: there is none
+  std::uint64_t reductions_hash = 0, swap_reductions_hash = 0;
+  std::uint64_t checksum = 0;  // hash64 of all fields above
 
   std::uint64_t compute_checksum() const;
   bool intact() const { return checksum == compute_checksum(); }

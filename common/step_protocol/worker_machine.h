@@ -27,7 +27,7 @@ struct ExchangeSlot {
 
 enum class ResolutionKind : std::uint8_t {
   go_on,            // everyone continues with step `step`
-  adopt,            // store `record` (and its expert counts from `source`) where it is missing, then go on with `step`
+  adopt,            // store `record` (and what is beside it from `source`) where it is missing, then go on with `step`
   from_checkpoint,  // states differ or are torn: the job goes back to the last checkpoint
   diverged,         // records of one step differ: stop
 };
@@ -87,7 +87,7 @@ SwapDecision decided_change(std::span<const Vote> votes, const DecisionRecord& p
 /// The record that these votes decide: a pure function, summed in rank order in fp64 (rules 9, 10, 16, 18).
 /// `previous` is the record of step - 1 (all zero right after load_step); `policy` is of the decided change. Throws
 /// Error when votes are of different steps or generations or when the ranks' previous records differ. Fills all but
-/// counts_hash and checksum.
+/// the hashes of counts and reductions, and the checksum.
 DecisionRecord decide(std::span<const Vote> votes, const DecisionRecord& previous, const StepPolicy& policy);
 
 /// A batch slot may be filled with `step` when what it holds is decided (rule 21).

@@ -37,6 +37,8 @@ static const GanymedeOptimizer table = {
     hyper_parameters,
     update_chunk,
     NULL, /* apply_chunk: updates any elements, not whole matrices */
+    0,
+    NULL, /* reductions: it needs to know nothing of the whole step */
 };
 
 __attribute__((visibility("default"))) const GanymedeOptimizer* ganymede_optimizer_v1(void) { return &table; }

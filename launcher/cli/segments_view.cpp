@@ -99,7 +99,7 @@ std::vector<Part> parts_of(const Described& segment, const config::Config& confi
 std::string bytes(std::uint64_t count) { return human_bytes(static_cast<double>(count)); }
 
 const char* name_of(shm::ElementType type) {
-  constexpr const char* names[] = {"u8", "i32", "i64", "u64", "f32", "bf16"};
+  constexpr const char* names[] = {"u8", "i32", "i64", "u64", "f32", "bf16", "f64"};
   return names[static_cast<std::size_t>(type)];
 }
 

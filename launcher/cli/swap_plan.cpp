@@ -108,7 +108,8 @@ SwapPlan::Part part_of(const nlohmann::json& object, const Ages& ages) {
 }
 
 service::JobPlugin plugin_of(const nlohmann::json& plugin) {
-  placement::OptimizerFacts facts{plugin.at("name"), plugin.at("slots"), plugin.at("matrices")};
+  placement::OptimizerFacts facts{plugin.at("name"), plugin.at("slots"), plugin.at("matrices"),
+                                  plugin.at("reductions")};
   return {std::move(facts), plugin.at("file"), std::stoull(plugin.at("hash").get<std::string>(), nullptr, 16),
           plugin.at("version")};
 }

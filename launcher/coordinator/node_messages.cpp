@@ -88,7 +88,9 @@ flatbuffers::Offset<PackedPlugins> pack(FlatBufferBuilder& builder, const std::v
     auto name = builder.CreateString(plugin.facts.name), version = builder.CreateString(plugin.version),
          file = builder.CreateString(plugin.file);
     auto slots = builder.CreateVectorOfStrings(plugin.facts.slots);
-    packed.push_back(fbs::CreateSwapPlugin(builder, name, version, slots, plugin.facts.matrices, file, plugin.hash));
+    auto reductions = builder.CreateVectorOfStrings(plugin.facts.reductions);
+    packed.push_back(
+        fbs::CreateSwapPlugin(builder, name, version, slots, plugin.facts.matrices, file, plugin.hash, reductions));
   }
   return builder.CreateVector(packed);
 }
@@ -98,6 +100,7 @@ std::vector<service::JobPlugin> unpack(const PackedPlugins& plugins) {
   for (const fbs::SwapPlugin* plugin : plugins) {
     placement::OptimizerFacts facts{plugin->name()->str(), {}, plugin->matrices()};
     for (const flatbuffers::String* slot : *plugin->slots()) facts.slots.push_back(slot->str());
+    for (const flatbuffers::String* one : *plugin->reductions()) facts.reductions.push_back(one->str());
     unpacked.push_back({std::move(facts), plugin->file()->str(), plugin->hash(), plugin->version()->str()});
   }
   return unpacked;

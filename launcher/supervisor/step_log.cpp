@@ -181,6 +181,7 @@ void StepLog::write(const fbs::StepReport& report, const StepSurroundings& aroun
     record.set("exchange_rows_max", report.exchange_rows_max());
     record.set("exchange_rows_limit", report.exchange_rows_limit());
   }
+  if (!std::isnan(report.attention_logit_max())) record.set("attention_logit_max", report.attention_logit_max());
   if (report.optimizer() != nullptr) record.set("optimizer", report.optimizer()->string_view());
   write_epoch(record, report.state_epoch(), report.swap_change(), report.swap_followed());
   if (report.swap_change() > 0) record.set("swap_steps", report.swap_steps());

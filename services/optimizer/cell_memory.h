@@ -27,6 +27,7 @@ struct CellMemory {
   std::span<float> images;                                 // [side slots][1 + columns][chunk_elements]
   std::span<step_protocol::StripWords> strips = {};        // [Placement::strips]
   std::span<std::uint64_t> began = {};                     // EpochState::began; none: all of it began with the run
+  std::span<const double> reductions = {};                 // [Reductions::elements], of the decided record
   // Of matrices, where an optimizer updates some.
   std::span<step_protocol::Word> matrices_sent = {};            // [buckets]
   std::span<const step_protocol::Word> matrices_returned = {};  // [buckets]

@@ -15,6 +15,7 @@
 #include "common/base/error.h"
 #include "common/base/hash.h"
 #include "common/os/files.h"
+#include "common/placement/reductions.h"
 #include "services/optimizer/plugin_guard.h"
 
 namespace ganymede::optimizer {
@@ -79,6 +80,21 @@ void check_hyper_table(const GanymedeOptimizer& table, const std::string& path) 
   if (!valid) fail("optimizer plugin {} has an invalid table of hyper-parameters", path);
 }
 
+void check_reductions(const GanymedeOptimizer& table, const std::string& path) {
+  std::uint32_t count = table.reduction_count;
+  if (count > placement::reduction_kinds || (count > 0 && table.reductions == nullptr))
+    fail("optimizer plugin {} has an invalid list of reductions: {} names, at most {} are allowed", path, count,
+         placement::reduction_kinds);
+  std::set<std::string> seen;
+  for (std::uint32_t i = 0; i < count; i++) {
+    std::string name = table.reductions[i] == nullptr ? "" : table.reductions[i];
+    if (placement::reduction_index(name) < 0)
+      fail("optimizer plugin {} asks for the reduction '{}', which is not known; there are {}", path, name,
+           fmt::join(placement::reduction_names, ", "));
+    if (!seen.insert(name).second) fail("optimizer plugin {} asks for the reduction '{}' twice", path, name);
+  }
+}
+
 [[noreturn]] void refuse_key(const std::string& key, const std::map<std::string, const GanymedeHyperParameter*>& keys) {
   std::vector<std::string> known;
   for (const auto& one : keys) known.push_back("optimizer." + one.first);
@@ -108,6 +124,7 @@ void check_whole(std::string_view content, const std::string& path) {
 placement::OptimizerFacts Plugin::facts(const std::string& name) const {
   placement::OptimizerFacts facts{name, {}, table->apply_chunk != nullptr};
   for (std::uint32_t i = 0; i < table->slot_count; i++) facts.slots.emplace_back(table->slots[i].name);
+  facts.reductions.assign(table->reductions, table->reductions + table->reduction_count);
   return facts;
 }
 
@@ -149,6 +166,7 @@ void check_table(const GanymedeOptimizer* table, const std::string& path) {
   check_sizes(*table, path);
   check_slots(*table, path);
   check_hyper_table(*table, path);
+  check_reductions(*table, path);
 }
 
 std::map<std::string, double> hyper_parameters(const GanymedeOptimizer& table, const std::string& name,

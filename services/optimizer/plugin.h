@@ -25,7 +25,8 @@ struct Plugin {
 };
 
 /// Loads the shared library at `path` and checks it against the ABI. Throws Error with one sentence that names the file
-/// and what is wrong with it: not a library, no entry, wrong ABI, wrong size of its table, invalid slots.
+/// and what is wrong with it: not a library, no entry, wrong ABI, wrong size of its table, invalid slots,
+/// reductions that are not known.
 Plugin load_plugin(const std::string& path);
 
 /// Checks that the plugin's table can be used; `path` is for the text of the Error.

@@ -23,6 +23,7 @@ ordered_json as_json(const GanymedeOptimizer& table) {
   for (const auto& slot : std::span(table.slots, table.slot_count)) {
     object["slots"].push_back({{"name", slot.name}, {"meaning", slot.meaning}});
   }
+  object["reductions"] = std::vector<std::string>(table.reductions, table.reductions + table.reduction_count);
   object["hyper_parameters"] = ordered_json::array();
   for (const auto& key : std::span(table.hyper_parameters, table.hyper_parameter_count)) {
     object["hyper_parameters"].push_back({{"name", key.name},
@@ -101,6 +102,9 @@ std::string describe_plugin(const std::string& folder, const std::string& name, 
   if (plugin.table->apply_chunk) lines.emplace_back("  updates whole matrices; others go to [optimizer.group.rest]");
   for (const auto& slot : std::span(plugin.table->slots, plugin.table->slot_count)) {
     lines.push_back(fmt::format("  state {}: {}, 4 bytes a parameter", slot.name, slot.meaning));
+  }
+  for (const char* reduction : std::span(plugin.table->reductions, plugin.table->reduction_count)) {
+    lines.push_back(fmt::format("  reduction {}: of the whole step, over all ranks", reduction));
   }
   for (const auto& key : std::span(plugin.table->hyper_parameters, plugin.table->hyper_parameter_count)) {
     lines.push_back(fmt::format("  optimizer.{}.{} = {}: {} ({}{} to {}{})", name, key.name, key.default_value,

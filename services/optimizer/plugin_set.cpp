@@ -83,9 +83,13 @@ std::vector<placement::OptimizerFacts> facts_of(const std::vector<PreparedPlugin
 
 nlohmann::ordered_json facts_json(const PreparedPlugin& prepared) {
   placement::OptimizerFacts facts = facts_of_one(prepared);
-  return {{"name", facts.name},    {"version", prepared.plugin.table->version},
-          {"slots", facts.slots},  {"matrices", facts.matrices},
-          {"file", prepared.path}, {"hash", fmt::format("{:016x}", prepared.plugin.hash)}};
+  return {{"name", facts.name},
+          {"version", prepared.plugin.table->version},
+          {"slots", facts.slots},
+          {"matrices", facts.matrices},
+          {"reductions", facts.reductions},
+          {"file", prepared.path},
+          {"hash", fmt::format("{:016x}", prepared.plugin.hash)}};
 }
 
 void check_groups(const config::Config& config, const std::vector<PreparedPlugin>& plugins) {

@@ -32,7 +32,7 @@ Tables load_plugins(const std::vector<service::JobPlugin>& plugins) {
           wanted.file, plugin.hash, wanted.hash);
     }
     if (plugin.facts(wanted.facts.name) != wanted.facts) {
-      fail("optimizer plugin {} has other state slots than {} says: start the run again", wanted.file,
+      fail("optimizer plugin {} has other state slots or reductions than {} says: start the run again", wanted.file,
            service::job_file);
     }
     log::info("optimizer {} {} from {}", plugin.table->name, plugin.table->version, wanted.file);
@@ -83,6 +83,7 @@ CellMemory attach(service::Context& context, std::uint64_t epoch) {
   memory.matrices_sent = words.matrices_sent;
   memory.matrices_returned = words.matrices_returned;
   memory.began = state.span<std::uint64_t>("began");
+  memory.reductions = words.reductions;
   if (placement.matrix_elements > 0) {
     shm::Segment& matrices = context.segment(shm::matrices_name(epoch));
     memory.sent = matrices.span<float>("sent");

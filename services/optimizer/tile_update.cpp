@@ -61,8 +61,33 @@ TileUpdate::Rule TileUpdate::rule_of(int parameter) const {
   rule.decayed = update.groups[rule.group].decays_vectors || spec.update == UpdateKind::decayed;
   rule.rows = static_cast<std::uint64_t>(spec.rows());
   rule.columns = static_cast<std::uint64_t>(spec.row_elements());
+  rule.heads = spec.heads;
+  find_reductions(rule, parameter);
   return rule;
 }
+
+void TileUpdate::find_reductions(Rule& rule, int parameter) const {
+  for (std::uint32_t i = 0; i < rule.table->reduction_count; i++) {
+    auto kind = static_cast<placement::ReductionKind>(placement::reduction_index(rule.table->reductions[i]));
+    const placement::Reduction* found = placement_.reductions.find(kind, parameter);
+    if (found == nullptr) continue;
+    rule.reductions[i] = memory_.reductions.data() + found->first;
+    rule.reduction_counts[i] = static_cast<std::uint32_t>(found->count);
+  }
+}
+
+namespace {
+
+/// What a plugin is told of the parameter besides its elements.
+void describe_rows(const model_spec::HeadRows& heads, GanymedeChunk& plugin) {
+  using Role = model_spec::HeadRows::Role;
+  plugin.role = heads.role == Role::query ? GANYMEDE_QUERY : heads.role == Role::key ? GANYMEDE_KEY : 0;
+  plugin.query_heads = static_cast<std::uint32_t>(heads.query_heads);
+  plugin.key_heads = static_cast<std::uint32_t>(heads.key_heads);
+  plugin.rows_per_head = static_cast<std::uint32_t>(heads.rows);
+}
+
+}  // namespace
 
 void TileUpdate::begin(const step_protocol::DecisionRecord& record, Scope scope) {
   scope_ = scope;
@@ -95,6 +120,9 @@ void TileUpdate::begin_chunk(ChunkCall& call, std::uint64_t index, float* redo) 
   plugin.rows = rule.rows;
   plugin.columns = rule.columns;
   plugin.master = call.master;
+  plugin.reductions = rule.reductions.data();
+  plugin.reduction_counts = rule.reduction_counts.data();
+  describe_rows(rule.heads, plugin);
   if (second) {
     plugin.orthogonal = memory_.returned.data() + placement_.matrix_offset(chunk);
     plugin.new_master = redo;

@@ -75,9 +75,14 @@ class TileUpdate {
     bool decayed = false;     // weight decay applies
     std::uint64_t began = 0;  // youngest_began
     std::uint64_t rows = 0, columns = 0;
+    model_spec::HeadRows heads;
+    // In the order of its optimizer's table.
+    std::array<const double*, placement::reduction_kinds> reductions{};
+    std::array<std::uint32_t, placement::reduction_kinds> reduction_counts{};
   };
 
   Rule rule_of(int parameter) const;
+  void find_reductions(Rule& rule, int parameter) const;
   void begin_chunk(ChunkCall& call, std::uint64_t chunk, float* redo) const;
   int compute_bias(const Tile& tile, float* redo) const;
   const placement::Chunk& chunk_of(const Tile& tile) const { return placement_.chunks[tile.chunk]; }

@@ -96,6 +96,7 @@ void UpdateEngine::read_record(std::uint64_t decided, bool to_be_applied) {
     fail("the decision record of step {} is damaged: start again from the last checkpoint", decided);
   }
   part_ = part_of(record);
+  if (to_be_applied) check_reductions(record);
   if (part_ == sp::ServerPart::follow)
     record = with_values(record, sp::setting_of(*memory_.control, record.swap_change));
   else if (to_be_applied && part_ == sp::ServerPart::applies)
@@ -123,6 +124,13 @@ void UpdateEngine::check_record(const sp::DecisionRecord& record) const {
   if (moe && record.counts_hash != hash64(std::as_bytes(memory_.expert_counts))) {
     fail("the expert counts of step {} are damaged: start again from the last checkpoint", record.step);
   }
+}
+
+void UpdateEngine::check_reductions(const sp::DecisionRecord& record) const {
+  bool own = part_ == sp::ServerPart::applies, follows = part_ == sp::ServerPart::follow;
+  if (memory_.reductions.empty() || (!own && !follows)) return;
+  if ((own ? record.reductions_hash : record.swap_reductions_hash) != hash64(std::as_bytes(memory_.reductions)))
+    fail("the reductions of step {} are damaged: start again from the last checkpoint", record.step);
 }
 
 bool UpdateEngine::perform(const Action& action) {

@@ -52,6 +52,7 @@ class UpdateEngine {
   step_protocol::UpdateWords read_words();
   void read_record(std::uint64_t decided, bool to_be_applied);
   void check_record(const step_protocol::DecisionRecord& record) const;
+  void check_reductions(const step_protocol::DecisionRecord& record) const;
   step_protocol::ServerPart part_of(const step_protocol::DecisionRecord& record) const;
   Scope scope() const;
   bool perform(const Action& action);

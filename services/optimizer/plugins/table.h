@@ -34,7 +34,17 @@ constexpr GanymedeOptimizer table(const char* name, const GanymedeStateSlot (&st
           state,
           hyper_parameters,
           update_chunk,
-          apply_chunk};
+          apply_chunk,
+          0,
+          nullptr};
+}
+
+/// The same of a plugin that asks for reductions.
+template <std::size_t names>
+constexpr GanymedeOptimizer asking(GanymedeOptimizer table, const char* const (&reductions)[names]) {
+  table.reduction_count = names;
+  table.reductions = reductions;
+  return table;
 }
 
 }  // namespace ganymede::plugins

@@ -52,6 +52,7 @@ void ComputeOperations::forward_layer(const Operation& operation, int index) {
   saved.kept = bindings_.kept(operation);
   at::Tensor input = buffer(operation, BufferKind::saved_input, operation.layer);
   model::LayerContext of_layer = context(operation.layer);
+  if (train) of_layer.largest_logits = bench_.pass.reductions.logits_of(operation.layer, bench_.spec.heads);
   if (operation.part != plan::Part::whole) {
     experts_.forward({operation, of_layer, tensors(index)}, train ? &saved : nullptr, input, counts);
   } else {

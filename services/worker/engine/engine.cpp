@@ -176,6 +176,8 @@ StepResult Engine::train(std::uint64_t step) {
   Clock::time_point begin = Clock::now();
   Batches& batches = state.bench.cell.train;
   state.begin(step, step - 1, batches, static_cast<int>(step % batches.words.size()));
+  state.bench.pass.reductions = reductions_of_step(state.surroundings.context(), state.bench.cell.epoch_number,
+                                                   previous_record(*state.bench.cell.control.block, step));
   ExecutorReport report = state.executor.run(state.train.plan, state.train.table);
   state.measure(report);
   StepResult result;
@@ -186,6 +188,7 @@ StepResult Engine::train(std::uint64_t step) {
   result.update_exposed_ms = plan::sum_ms(exposed_update(state.train.plan, report.spans));
   result.waits_ms = state.surroundings.take_waits();
   result.imbalance = imbalance(state.spec, state.bench.pass.expert_counts);
+  result.attention_logit_max = largest_logit(state.surroundings.context(), result.record);
   result.exchange_rows = state.bench.pass.exchange_rows;
   plan::ExchangeForm form = plan::exchange_form(state.config);
   result.exchange_rows_limit = form.travels() ? form.received() : 0;

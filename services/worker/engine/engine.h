@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <memory>
 
 #include "services/worker/engine/communicators.h"
@@ -15,8 +16,9 @@ struct StepResult {
   double wall_ms = 0;
   std::array<LaneUse, plan::lane_count> lanes{};
   std::array<double, wait_kinds> waits_ms{};
-  double exposed_communication_ms = 0;   // something was transferred and nothing was computed
-  double update_exposed_ms = 0;          // only the update of the step before was waited for
+  double exposed_communication_ms = 0;  // something was transferred and nothing was computed
+  double update_exposed_ms = 0;         // only the update of the step before was waited for
+  double attention_logit_max = std::numeric_limits<double>::quiet_NaN();  // NaN: no optimizer asks for it
   double imbalance = 0;                  // max over layers of (most tokens of an expert / mean); 0 without experts
   std::int64_t exchange_rows = 0;        // most rows that a dispatch brought to this rank, its own among them
   std::int64_t exchange_rows_limit = 0;  // that there is room for; 0: nothing travels

@@ -20,7 +20,8 @@ double sum_of_squares(std::span<const float> row) {
   return ((part[0] + part[4]) + (part[2] + part[6])) + ((part[1] + part[5]) + (part[3] + part[7]));
 }
 
-void add_squares(const placement::Placement& placement, int bucket, std::span<const float> gradients, ExactSum& sum) {
+void add_squares(const placement::Placement& placement, int bucket, std::span<const float> gradients, ExactSum& sum,
+                 std::span<double> by_parameter) {
   for (const placement::OwnedRange& range : placement.owned) {
     if (range.bucket != bucket || range.replica != placement.replica) continue;
     const model_spec::ParameterSpec& parameter = placement.parameters[range.parameter];
@@ -28,7 +29,11 @@ void add_squares(const placement::Placement& placement, int bucket, std::span<co
     auto length = static_cast<std::size_t>(parameter.row_elements());
     auto values =
         gradients.subspan(static_cast<std::size_t>(range.shard_offset), static_cast<std::size_t>(range.count));
-    for (std::size_t i = 0; i < values.size(); i += length) sum.add(sum_of_squares(values.subspan(i, length)));
+    for (std::size_t i = 0; i < values.size(); i += length) {
+      double square = sum_of_squares(values.subspan(i, length));
+      sum.add(square);
+      if (!by_parameter.empty()) by_parameter[static_cast<std::size_t>(range.parameter)] += square;
+    }
   }
 }
 

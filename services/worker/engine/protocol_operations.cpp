@@ -25,7 +25,8 @@ void ProtocolOperations::install(OperationTable& table) {
   table[OperationKind::wait_batch] = [this](const Operation&, int) { wait_batch(); };
   table[OperationKind::store_gradients] = [this](const Operation& o, int) { store_gradients(o); };
   table[OperationKind::accumulate_norm] = [this](const Operation& o, int) {
-    add_squares(bench_.placement, o.bucket, bench_.cell.gradients, bench_.pass.norm_squared);
+    add_squares(bench_.placement, o.bucket, bench_.cell.gradients, bench_.pass.norm_squared,
+                bench_.pass.reductions.squares);
   };
   table[OperationKind::wait_update] = [this](const Operation&, int) { wait_update(); };
   table[OperationKind::vote] = [this, train](const Operation&, int) { train ? vote() : vote_on_validation(); };
@@ -126,10 +127,13 @@ void ProtocolOperations::await_idle_snapshots() {
   }
 }
 
+DecisionRecord previous_record(const step_protocol::ControlBlock& block, std::uint64_t step) {
+  const DecisionRecord& record = block.record_of(step - 1);
+  return record.step == step - 1 ? record : DecisionRecord{};
+}
+
 DecisionRecord ProtocolOperations::previous_record() const {
-  std::uint64_t before = bench_.pass.step - 1;
-  const DecisionRecord& record = bench_.cell.control.block->record_of(before);
-  return record.step == before ? record : DecisionRecord{};
+  return worker::previous_record(*bench_.cell.control.block, bench_.pass.step);
 }
 
 Vote ProtocolOperations::own_vote() {
@@ -142,7 +146,8 @@ Vote ProtocolOperations::own_vote() {
   vote.loss_tokens = pass.loss_tokens;
   vote.norm_squared = pass.norm_squared;
   vote.norm_squared.normalise();
-  vote.non_finite = !std::isfinite(vote.loss_sum) || pass.norm_squared.non_finite > 0;
+  vote.non_finite =
+      !std::isfinite(vote.loss_sum) || pass.norm_squared.non_finite > 0 || pass.reductions.has_non_finite_logit();
   vote.snapshot_idle = !step_protocol::is_armed(block.snapshot.load(std::memory_order_acquire));
   vote.stop_request = block.stop_request.load(std::memory_order_acquire);
   vote.snapshot_request = block.snapshot_request.load(std::memory_order_acquire);
@@ -167,6 +172,7 @@ void ProtocolOperations::vote() {
   bench_.surroundings.wait(
       control.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(pass.votes)), offsets));
   bench_.surroundings.wait(control.all_reduce(pass.expert_counts));
+  pass.reductions.reduce(control, bench_.surroundings);
 }
 
 void ProtocolOperations::vote_on_validation() {
@@ -194,8 +200,20 @@ void ProtocolOperations::vote_on_validation() {
   pass.loss = all.loss_sum / static_cast<double>(all.loss_tokens);
 }
 
-void publish(const service::Control& control, const DecisionRecord& record,
-             std::span<const std::int64_t> expert_counts) {
+void seal(DecisionRecord& record, std::span<const std::int64_t> expert_counts,
+          std::span<const EpochReductions> reductions) {
+  record.counts_hash = hash64(std::as_bytes(expert_counts));
+  for (const EpochReductions& epoch : reductions) {
+    std::uint64_t hash = hash64(std::as_bytes(std::span(epoch.values)));
+    if (epoch.epoch == record.state_epoch) record.reductions_hash = hash;
+    if (epoch.epoch != record.state_epoch && record.swap_change != 0) record.swap_reductions_hash = hash;
+  }
+  record.checksum = record.compute_checksum();
+}
+
+void publish(const service::Control& control, const DecisionRecord& record, std::span<const std::int64_t> expert_counts,
+             std::span<const EpochReductions> reductions) {
+  for (const EpochReductions& epoch : reductions) std::ranges::copy(epoch.values, epoch.shared.begin());
   std::copy(expert_counts.begin(), expert_counts.end(), control.expert_counts.begin());
   control.block->record_of(record.step) = record;
   step_protocol::keep_statistics(*control.block, record);
@@ -223,9 +241,8 @@ void ProtocolOperations::decide() {
   if (bench_.surroundings.interrupted()) throw Interrupted("the attempt ended before its decision");
   DecisionRecord previous = previous_record();
   DecisionRecord record = step_protocol::decide(pass.votes, previous, decided_policy(previous));
-  record.counts_hash = hash64(std::as_bytes(std::span(pass.expert_counts)));
-  record.checksum = record.compute_checksum();
-  publish(bench_.cell.control, record, pass.expert_counts);
+  seal(record, pass.expert_counts, pass.reductions.epochs);
+  publish(bench_.cell.control, record, pass.expert_counts, pass.reductions.epochs);
   pass.record = record;
   if (record.snapshot_after == 0) return;
   std::uint64_t served = 0;

@@ -29,9 +29,16 @@ class ProtocolOperations {
   plan::PlanKind kind_;
 };
 
-/// Writes a decided step for the optimizer server and everyone else who follows the cell: counts, record, then
-/// `decided_step`.
+/// The record of the step before; all zero where the run, or what it goes on from a checkpoint with, begins.
+step_protocol::DecisionRecord previous_record(const step_protocol::ControlBlock& block, std::uint64_t step);
+
+/// Completes a record with the hashes of what lies beside it.
+void seal(step_protocol::DecisionRecord& record, std::span<const std::int64_t> expert_counts,
+          std::span<const EpochReductions> reductions);
+
+/// Writes a decided step for the optimizer servers and everyone else who follows the cell: reductions, counts, record,
+/// then `decided_step`.
 void publish(const service::Control& control, const step_protocol::DecisionRecord& record,
-             std::span<const std::int64_t> expert_counts);
+             std::span<const std::int64_t> expert_counts, std::span<const EpochReductions> reductions);
 
 }  // namespace ganymede::worker

@@ -10,6 +10,7 @@
 #include "services/worker/engine/cell.h"
 #include "services/worker/engine/communicators.h"
 #include "services/worker/engine/expert_exchange.h"
+#include "services/worker/engine/reductions.h"
 #include "services/worker/engine/surroundings.h"
 #include "services/worker/model/expert_dispatch.h"
 
@@ -31,6 +32,7 @@ struct PassState {
   std::vector<double> row_loss;             // sums over the loss tokens of each row
   ExactSum norm_squared;                    // of this rank's gradient shards
   std::vector<std::int64_t> expert_counts;  // [MoE layers · experts]
+  StepReductions reductions;                // that optimizers ask for
   std::vector<model::Dispatch> dispatched;  // by row: where its tokens went, of the layer that it is in
   std::int64_t exchange_rows = 0;           // most rows that a dispatch has brought here
   step_protocol::Setting offered;           // what this rank votes for

@@ -12,53 +12,12 @@
 #include "services/worker/engine/job/generation_watch.h"
 #include "services/worker/engine/job/step_reporter.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/unit/engine/test_world.h"
+#include "tests/unit/engine/two_ranks.h"
 
 namespace ganymede::worker {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// Two cells that hold the state after `steps` steps, with communicators of a new generation.
-struct TwoRanks {
-  explicit TwoRanks(int steps) : world(config()) {
-    world.losses(steps);
-    for (int rank = 0; rank < 2; ++rank) {
-      world.cell(rank).control().block->state_ready = 1;
-      communicators[rank] = std::make_unique<Communicators>(
-          world.cell(rank).config(), world.cell(rank).placement(), 20,
-          [&](const collectives::Group& group) { return make_thread_communicator(group, post); });
-    }
-  }
-  static config::Config config() {
-    config::Config made = tiny_config();
-    made.parallel.ranks = 2;
-    return made;
-  }
-  /// The exchange on both ranks, and where both begin.
-  Beginning exchange_both() {
-    std::array<std::exception_ptr, 2> faults;
-    std::array<Beginning, 2> next{};
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < 2; ++rank) {
-      threads.emplace_back([&, rank] {
-        try {
-          next[rank] = exchange(world.cell(rank), *communicators[rank], 2, Deadline::after(10s));
-        } catch (...) {
-          faults[rank] = std::current_exception();
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    if (faults[0]) std::rethrow_exception(faults[0]);
-    EXPECT_EQ(next[0].step, next[1].step);
-    EXPECT_EQ(next[0].update_pending, next[1].update_pending);
-    return next[0];
-  }
-  TestWorld world;
-  std::shared_ptr<ThreadPost> post = std::make_shared<ThreadPost>();
-  std::array<std::unique_ptr<Communicators>, 2> communicators;
-};
 
 TEST(Membership, EqualRanksGoOnWithTheNextStep) {
   TwoRanks ranks(3);
@@ -257,6 +216,7 @@ TEST(StepReport, CarriesTheRecordAndWhatWasMeasured) {
   news.result.waits_ms = {1, 2, 3};
   news.result.exposed_communication_ms = 4;
   news.result.update_exposed_ms = 5;
+  news.result.attention_logit_max = 12.5;
   news.traffic = {{"gather", {"dense", "bf16"}, 4000, 96}};
   msg::Message message = msg::Message::build(1, 1, [&](auto& builder) { return step_report(builder, news); });
   const auto* report = message.as<fbs::StepReport>();
@@ -270,6 +230,7 @@ TEST(StepReport, CarriesTheRecordAndWhatWasMeasured) {
   EXPECT_EQ(report->waits()->Get(1)->busy_ms(), 2.0);
   EXPECT_EQ(report->exposed_communication_ms(), 4.0);
   EXPECT_EQ(report->update_exposed_ms(), 5.0);
+  EXPECT_EQ(report->attention_logit_max(), 12.5);
   EXPECT_EQ(report->bytes_moved()->Get(0)->value(), 4096.0);
   ASSERT_EQ(report->traffic()->size(), 1u);
   EXPECT_EQ(report->traffic()->Get(0)->wire()->str(), "bf16");

@@ -15,7 +15,6 @@
 #include "common/service/settings.h"
 #include "common/wire/bf16.h"
 #include "common/wire/bucket_form.h"
-#include "tests/support/builtin_facts.h"
 
 namespace ganymede::worker {
 
@@ -45,8 +44,8 @@ config::Config tiny_config() {
   return config;
 }
 
-TestCell::TestCell(const config::Config& config, int rank)
-    : config_(config), placement_(placement::build(config, rank, builtin_facts())) {
+TestCell::TestCell(const config::Config& config, int rank, const std::vector<placement::OptimizerFacts>& facts)
+    : config_(config), placement_(placement::build(config, rank, facts)) {
   make_segments(shm::cell_layouts(config_, placement_));
   control_ = service::control_of(segment("control"));
   epoch_ = service::epoch_control(*this, 0);

@@ -9,6 +9,7 @@
 
 #include "common/plan/plan.h"
 #include "common/service/service.h"
+#include "tests/support/builtin_facts.h"
 
 namespace ganymede::worker {
 
@@ -16,7 +17,8 @@ namespace ganymede::worker {
 /// there at once and an AdamW update that a test calls.
 class TestCell : public service::Context {
  public:
-  TestCell(const config::Config& config, int rank);
+  TestCell(const config::Config& config, int rank,
+           const std::vector<placement::OptimizerFacts>& facts = builtin_facts());
 
   const config::Config& config() const override { return config_; }
   const placement::Placement& placement() const override { return placement_; }

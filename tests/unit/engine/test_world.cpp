@@ -41,11 +41,11 @@ double loss(const StepResult& result) {
   return result.record.loss_sum / static_cast<double>(result.record.loss_tokens);
 }
 
-TestWorld::TestWorld(const config::Config& config) {
+TestWorld::TestWorld(const config::Config& config, const std::vector<placement::OptimizerFacts>& facts) {
   auto post = std::make_shared<ThreadPost>();
   for (int rank = 0; rank < config.parallel.ranks; ++rank) {
     Rank made;
-    made.cell = std::make_unique<TestCell>(config, rank);
+    made.cell = std::make_unique<TestCell>(config, rank, facts);
     made.cell->serve_validation();
     made.communicators = std::make_unique<Communicators>(
         config, made.cell->placement(), 20,

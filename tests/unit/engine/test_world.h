@@ -15,7 +15,9 @@ namespace ganymede::worker {
 /// A world of ranks as threads of this process.
 class TestWorld {
  public:
-  explicit TestWorld(const config::Config& config);
+  /// `facts`: of the configuration's optimizers; what updates is AdamW all the same (TestCell::update).
+  explicit TestWorld(const config::Config& config,
+                     const std::vector<placement::OptimizerFacts>& facts = builtin_facts());
 
   /// Trains one step on all ranks and applies it; the result of rank 0.
   StepResult step(std::uint64_t number);

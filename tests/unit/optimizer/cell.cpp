@@ -92,6 +92,8 @@ Cell::Cell(const config::Config& settings, int side_slots, int rank)
   memory.strips = strips_;
   began_.resize(placement.parameters.size() * state_.size());
   memory.began = began_;
+  reductions_.resize(static_cast<std::size_t>(placement.reductions.elements));
+  memory.reductions = reductions_;
   memory.matrices_sent = sent_words_;
   memory.matrices_returned = returned_words_;
   memory.sent = sent_;
@@ -113,6 +115,8 @@ void Cell::decide(const Decision& decision) {
   std::uint64_t step = control_->decided_step.load() + 1;
   for (std::size_t i = 0; i < gradients_.size(); i++) gradients_[i] = static_cast<float>(uniform(step, 0, i) - 0.5);
   for (std::size_t i = 0; i < counts_.size(); i++) counts_[i] = static_cast<std::int64_t>(step * 7 + i * 3) % 11;
+  for (std::size_t i = 0; i < reductions_.size(); i++)
+    reductions_[i] = 40 + 45.5 * static_cast<double>((step * 3 + i) % 7);
   const step_protocol::DecisionRecord& before = control_->record_of(step - 1);
   step_protocol::DecisionRecord record;
   record.step = step;
@@ -131,6 +135,7 @@ void Cell::decide(const Decision& decision) {
   record.stop_after = decision.stop_after ? 1 : 0;
   record.optimizer_hash = 77;
   record.counts_hash = hash64(std::as_bytes(std::span(counts_)));
+  if (!reductions_.empty()) record.reductions_hash = hash64(std::as_bytes(std::span(reductions_)));
   record.checksum = record.compute_checksum();
   control_->record_of(step) = record;
   control_->decided_step.store(step);

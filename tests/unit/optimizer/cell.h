@@ -46,7 +46,7 @@ class Cell {
     bool apply = true, snapshot_after = false, stop_after = false;
     std::vector<double> hyper{};  // none: the defaults of the plugins
   };
-  /// Writes gradients, counts and record of the next step, then decides it.
+  /// Writes gradients, counts, reductions and record of the next step, then decides it.
   void decide(const Decision& decision);
   void decide() { decide(Decision{}); }
   /// Carries out actions until the engine waits for a decision.
@@ -91,6 +91,7 @@ class Cell {
   std::vector<float> gradients_, master_, redo_, images_, sent_, returned_;
   std::vector<std::vector<float>> state_;
   std::vector<std::uint64_t> began_;
+  std::vector<double> reductions_;
   std::vector<std::byte> working_;
 };
 

@@ -69,7 +69,10 @@ TEST(Plugin, EachFaultIsNamed) {
       {"too_many_slots", "1000 slots"},
       {"same_slot_twice", "'first' is taken twice"},
       {"bad_slot_name", "slot 1 must be lower-case"},
-      {"reserved_slot", "'redo' is taken twice or reserved"}};
+      {"reserved_slot", "'redo' is taken twice or reserved"},
+      {"unknown_reduction", "'gradient_norm', which is not known; there are attention_logit, gradient_square"},
+      {"same_reduction_twice", "'attention_logit' twice"},
+      {"too_many_reductions", "1000 names"}};
   for (const auto& [name, part] : faults) {
     std::string text = refusal([&] { load_plugin(faulty + "/" + name + ".so"); });
     EXPECT_THAT(text, testing::HasSubstr(part));

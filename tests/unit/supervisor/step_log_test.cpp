@@ -24,7 +24,7 @@ struct Report {
   std::uint64_t step = 1;
   double loss = 2.5;
   SkipReason skip = SkipReason::none;
-  double validation_loss = std::nan("");
+  double validation_loss = std::nan(""), attention_logit_max = std::nan("");
 };
 
 msg::Message message(const Report& report) {
@@ -60,6 +60,7 @@ msg::Message message(const Report& report) {
     body.add_flops(1e9);
     body.add_peak_flops(1e11);
     body.add_validation_loss(report.validation_loss);
+    body.add_attention_logit_max(report.attention_logit_max);
     return msg::Message::body(body.Finish());
   });
 }
@@ -93,6 +94,7 @@ TEST_F(StepLogTest, WritesEveryKeyThatScriptsReadFor) {
   EXPECT_EQ(line["waits"]["data"], 0.5);
   EXPECT_EQ(line["exposed_communication_ms"], 12.5);
   EXPECT_EQ(line["update_exposed_ms"], 1.25);
+  EXPECT_FALSE(line.contains("attention_logit_max"));
   EXPECT_EQ(line["bytes_moved"]["all_gather"], 1e6);
   nlohmann::json traffic = {{"bucket", "experts"}, {"operation", "gather"}, {"wire", "fp8"}};
   traffic["bytes_inside_node"] = 1000;
@@ -107,9 +109,10 @@ TEST_F(StepLogTest, WritesEveryKeyThatScriptsReadFor) {
 
 TEST_F(StepLogTest, EveryKeyIsExplained) {
   StepLog log(path_, 0, 10, silent_);
-  take(log, {.step = 1, .skip = SkipReason::loss, .validation_loss = 2.25});
+  take(log, {.step = 1, .skip = SkipReason::loss, .validation_loss = 2.25, .attention_logit_max = 80});
   std::string page = os::read_file(GANYMEDE_SOURCE_DIR "/docs/metrics.md");
   nlohmann::json line = lines().at(0);
+  EXPECT_EQ(line["attention_logit_max"], 80);
   for (const auto& [key, value] : line.items())
     EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key << " is missing in docs/metrics.md";
 }

@@ -14,6 +14,7 @@
 #include "services/worker/engine/job/step_reporter.h"
 #include "services/worker/engine/job/validation_due.h"
 #include "services/worker/engine/process_settings.h"
+#include "services/worker/engine/reductions.h"
 
 namespace ganymede::worker {
 namespace {
@@ -118,6 +119,7 @@ void Driver::steps(EpochEngine& engine, std::uint64_t generation, std::uint64_t 
     known.generation = generation;
     known.result.record = block_.record_of(first - 1);
     known.result.tokens = tokens_of_a_step();
+    known.result.attention_logit_max = largest_logit(context_, known.result.record);
     after_step(engine, std::move(known), 0);
   }
   for (std::uint64_t step = first; !is_last(step - 1); ++step) {

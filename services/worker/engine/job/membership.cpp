@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "common/base/hash.h"
 #include "common/base/log.h"
 #include "common/step_protocol/change.h"
 #include "common/step_protocol/worker_machine.h"
@@ -14,6 +13,7 @@
 namespace ganymede::worker {
 namespace {
 
+using step_protocol::DecisionRecord;
 using step_protocol::ExchangeSlot;
 using step_protocol::Resolution;
 using step_protocol::ResolutionKind;
@@ -56,16 +56,37 @@ ExchangeSlot own_slot(service::Context& context, std::uint64_t generation) {
   return slot;
 }
 
-void adopt(service::Context& context, const ExchangeSlot& source, std::span<const std::int64_t> counts) {
+/// The reductions of the record's step, from a rank that has decided it.
+std::vector<EpochReductions> gather_reductions(service::Context& context, collectives::Communicator& control,
+                                               const ExchangeSlot& source, std::size_t rank, Deadline deadline) {
+  std::vector<EpochReductions> epochs = reductions_under(context, source.record);
+  for (EpochReductions& epoch : epochs) {
+    auto all = gather_all<double>(control, epoch.shared, deadline);
+    auto first = all.begin() + static_cast<std::ptrdiff_t>(rank * epoch.shared.size());
+    epoch.values.assign(first, first + static_cast<std::ptrdiff_t>(epoch.shared.size()));
+  }
+  return epochs;
+}
+
+bool are_of(const DecisionRecord& record, std::span<const std::int64_t> counts,
+            const std::vector<EpochReductions>& reductions) {
+  DecisionRecord sealed = record;
+  seal(sealed, counts, reductions);
+  return sealed.checksum == record.checksum;
+}
+
+void adopt(service::Context& context, const ExchangeSlot& source, std::span<const std::int64_t> counts,
+           const std::vector<EpochReductions>& reductions) {
   service::Control& control = context.control();
   if (control.block->decided_step.load() == source.decided_step) return;
-  if (source.record.counts_hash != hash64(std::as_bytes(counts))) {
+  if (!are_of(source.record, counts, reductions)) {
     fail(
-        "The expert counts of step {} were damaged on their way from another rank: start the run again from its last "
+        "The expert counts or reductions of step {} were damaged on their way from another rank: start the run again "
+        "from its last "
         "checkpoint",
         source.decided_step);
   }
-  publish(control, source.record, counts);
+  publish(control, source.record, counts, reductions);
   log::info("adopted the decision of step {}", source.decided_step);
 }
 
@@ -124,7 +145,9 @@ Beginning exchange(service::Context& context, Communicators& communicators, std:
     std::span<const std::int64_t> counts = context.control().expert_counts;
     auto all = gather_all<std::int64_t>(communicators.control(), counts, deadline);
     auto source = static_cast<std::size_t>(resolution.source);
-    adopt(context, slots[source], std::span<const std::int64_t>(all).subspan(source * counts.size(), counts.size()));
+    auto reductions = gather_reductions(context, communicators.control(), slots[source], source, deadline);
+    adopt(context, slots[source], std::span<const std::int64_t>(all).subspan(source * counts.size(), counts.size()),
+          reductions);
   }
   log::info("generation {}: going on with step {}", generation, resolution.step);
   auto behind = [&](const ExchangeSlot& slot) { return slot.committed_step + 1 < resolution.step; };

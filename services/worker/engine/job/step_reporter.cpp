@@ -133,6 +133,7 @@ msg::Message::BodyOffset step_report(flatbuffers::FlatBufferBuilder& builder, co
   report.add_swap_change(record.swap_change);
   if (record.swap_change > 0) report.add_swap_followed(record.updates - record.swap_updates);
   report.add_swap_steps(news.swap_steps);
+  report.add_attention_logit_max(result.attention_logit_max);
   return msg::Message::body(report.Finish());
 }
 
