@@ -11,6 +11,7 @@ inline std::vector<placement::OptimizerFacts> builtin_facts() {
   return {{"adamw", {"first_moment", "second_moment"}, false},
           {"lion", {"momentum"}, false},
           {"muon", {"momentum"}, true},
+          {"muonclip", {"momentum"}, true, {"attention_logit"}},
           {"sgd", {"momentum"}, false}};
 }
 

@@ -99,6 +99,16 @@ TEST(Layouts, ColumnsOfStateHoldWhatTheOptimizersHaveSlotsFor) {
   EXPECT_TRUE(std::any_of(layouts.begin(), layouts.end(), [](const Layout& one) { return one.name == "matrices.0"; }));
 }
 
+TEST(Layouts, StateHasReductionsWhereAnOptimizerAsksForThem) {
+  config::Config config = two_ranks();
+  config.optimizer.groups["rest"].optimizer = "adamw";
+  config.optimizer.name = "muon";
+  EXPECT_FALSE(state_layout(placement::build(config, 0, builtin_facts()), 0).has("reductions"));
+  config.optimizer.name = "muonclip";
+  Layout layout = state_layout(placement::build(config, 1, builtin_facts()), 0);
+  EXPECT_EQ(layout.entry("reductions").bytes(), 8u * config.model.layers * config.model.heads);
+}
+
 TEST(Layouts, WorkingCopyHasTheFormatOfTheWire) {
   config::Config config = two_ranks();
   placement::Placement placement = placement::build(config, 0);

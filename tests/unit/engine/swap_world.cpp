@@ -11,7 +11,6 @@
 #include "services/optimizer/plugin_folder.h"
 #include "services/optimizer/server.h"
 #include "services/worker/engine/job/membership.h"
-#include "tests/support/builtin_facts.h"
 #include "tests/support/tree.h"
 #include "tests/unit/engine/on_ranks.h"
 
@@ -20,9 +19,9 @@ namespace ganymede::worker {
 namespace sp = step_protocol;
 
 SwapCell::SwapCell(const std::vector<config::Config>& epochs, const service::Job& job, int rank)
-    : TestCell(epochs.front(), rank), configs_(epochs) {
+    : TestCell(epochs.front(), rank, job.epoch(0).optimizers()), configs_(epochs) {
   for (std::uint64_t epoch = 0; epoch < configs_.size(); ++epoch) {
-    placements_.push_back(placement::build(configs_[epoch], rank, builtin_facts()));
+    placements_.push_back(placement::build(configs_[epoch], rank, job.epoch(epoch).optimizers()));
     hashes_.push_back(service::plugin_hash(job.epoch(epoch).plugins));
     if (epoch > 0) make_segments(shm::epoch_layouts(configs_[epoch], placements_[epoch], epoch));
   }
@@ -82,7 +81,7 @@ config::Config world_config(const std::string& optimizer) {
   config::Config config = tiny_config();
   config.parallel.ranks = SwapWorld::ranks;
   config.optimizer.name = optimizer;
-  if (optimizer == "muon") config.optimizer.groups[config::rest_group].optimizer = "adamw";
+  if (optimizer.starts_with("muon")) config.optimizer.groups[config::rest_group].optimizer = "adamw";
   return config;
 }
 
@@ -93,11 +92,13 @@ service::JobPlugin prepared(const std::string& name) {
 
 }  // namespace
 
-SwapWorld::SwapWorld() : before_(std::filesystem::current_path()) {
+SwapWorld::SwapWorld(const std::vector<std::string>& optimizers, const std::function<void(config::Config&)>& tune)
+    : before_(std::filesystem::current_path()) {
   std::filesystem::current_path(folder_.path());
   job_.id = 1;
-  for (const char* name : {"adamw", "muon", "adamw"}) {
+  for (const std::string& name : optimizers) {
     config::Config config = world_config(name);
+    tune(config);
     service::JobEpoch epoch{configs_.size(), service::config_file, {}};
     for (const std::string& one : config::optimizers_of(config.optimizer)) {
       epoch.plugins.push_back(prepared(one));

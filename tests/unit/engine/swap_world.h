@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -48,12 +49,15 @@ class SwapServer {
   std::thread thread_;
 };
 
-/// Two ranks that train with AdamW (state epoch 0), may go over to Muon (1) and back to AdamW (2): workers and
-/// optimizer servers as threads, with the epochs' job in the current folder.
+/// Two ranks that train with the first of some optimizers (state epoch 0) and may go over to the second (1) and the
+/// third (2): workers and optimizer servers as threads, with the epochs' job in the current folder.
 class SwapWorld {
  public:
   static constexpr int ranks = 2;
-  SwapWorld();
+  /// `tune` may change the configuration of each epoch.
+  explicit SwapWorld(
+      const std::vector<std::string>& optimizers = {"adamw", "muon", "adamw"},
+      const std::function<void(config::Config&)>& tune = [](config::Config&) {});
   ~SwapWorld();
 
   /// Starts the standby servers of the epoch and prepares its setting, as the launchers do.
