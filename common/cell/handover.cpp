@@ -7,19 +7,28 @@
 
 namespace ganymede::shm {
 
-std::int64_t handover_elements(const config::Config& config, const placement::Placement& placement) {
-  if (config.newton_schulz.where == config::OrthogonaliseWhere::worker) return 0;
+HandoverRoom handover_room(const config::Config& config, const placement::Placement& placement) {
+  bool all = config.newton_schulz.where == config::OrthogonaliseWhere::optimizer;
   std::vector<placement::BucketMatrices> matrices = placement::matrices_of(placement);
-  std::int64_t most = 0;
+  HandoverRoom room;
+  auto take = [&](const placement::MatrixBatch& batch, std::int64_t together) {
+    bool updated = batch.updater >= 0;
+    if (!all && !updated) return;
+    room.elements = std::max(room.elements, together * batch.rows * batch.columns);
+    if (!updated) return;
+    room.row_values = std::max(room.row_values, together * batch.rows * batch.row_slots);
+    room.matrices = std::max(room.matrices, together);
+  };
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     int own = placement.buckets[i].index_in_group;
-    for (const auto& batch : placement::batches_of(matrices[i], own, false)) most = std::max(most, batch.elements());
-    for (const auto& batch : placement::batches_of(matrices[i], own, true)) {
-      auto count = static_cast<std::int64_t>(batch.matrices.size());
-      most = std::max(most, plan::batch_size(batch.rows, batch.columns, count) * batch.rows * batch.columns);
+    for (bool whole : {false, true}) {
+      for (const auto& batch : placement::batches_of(matrices[i], own, whole)) {
+        auto count = static_cast<std::int64_t>(batch.matrices.size());
+        take(batch, whole ? plan::batch_size(batch.rows, batch.columns, count) : count);
+      }
     }
   }
-  return most;
+  return room;
 }
 
 Handover handover_of(Segment& matrices) {
@@ -27,6 +36,9 @@ Handover handover_of(Segment& matrices) {
   handover.words = reinterpret_cast<HandoverWords*>(matrices.span<step_protocol::Word>("handover").data());
   handover.in = matrices.span<float>("handover_in");
   handover.out = matrices.span<float>("handover_out");
+  handover.rows_in = matrices.span<float>("handover_rows_in");
+  handover.rows_out = matrices.span<float>("handover_rows_out");
+  handover.parameter = matrices.span<step_protocol::Word>("handover_parameter");
   return handover;
 }
 

@@ -89,12 +89,15 @@ Layout state_layout(const placement::Placement& placement, std::uint64_t epoch) 
 }
 
 Layout matrices_layout(const config::Config& config, const placement::Placement& placement, std::uint64_t epoch) {
-  std::int64_t handed = handover_elements(config, placement);
-  return lay_out(matrices_name(epoch),
-                 {entry("sent", ElementType::f32, {placement.matrix_elements}),
-                  entry("returned", ElementType::f32, {placement.matrix_elements}),
-                  entry("handover", ElementType::u64, {sizeof(HandoverWords) / 8}),
-                  entry("handover_in", ElementType::f32, {handed}), entry("handover_out", ElementType::f32, {handed})});
+  HandoverRoom handed = handover_room(config, placement);
+  return lay_out(matrices_name(epoch), {entry("sent", ElementType::f32, {placement.matrix_elements}),
+                                        entry("returned", ElementType::f32, {placement.matrix_elements}),
+                                        entry("handover", ElementType::u64, {sizeof(HandoverWords) / 8}),
+                                        entry("handover_in", ElementType::f32, {handed.elements}),
+                                        entry("handover_out", ElementType::f32, {handed.elements}),
+                                        entry("handover_rows_in", ElementType::f32, {handed.row_values}),
+                                        entry("handover_rows_out", ElementType::f32, {handed.row_values}),
+                                        entry("handover_parameter", ElementType::u64, {handed.matrices})});
 }
 
 Layout arena_layout(const config::Config& config, const placement::Placement& placement) {
@@ -128,7 +131,7 @@ Layout side_layout(const config::Config& config, const placement::Placement& pla
 std::vector<Layout> epoch_layouts(const config::Config& config, const placement::Placement& placement,
                                   std::uint64_t epoch) {
   std::vector<Layout> layouts = {state_layout(placement, epoch), side_layout(config, placement, epoch)};
-  if (placement.matrix_elements > 0 || handover_elements(config, placement) > 0) {
+  if (placement.matrix_elements > 0 || handover_room(config, placement).elements > 0) {
     layouts.push_back(matrices_layout(config, placement, epoch));
   }
   if (plan::pool_is_published(config)) layouts.push_back(pool_layout(plan::pool_bytes(config, placement), epoch));

@@ -40,9 +40,10 @@ std::string side_name(std::uint64_t epoch);
 /// state slot; in the first phase of matrices what is orthogonalised in place of the master).
 Layout state_layout(const placement::Placement& placement, std::uint64_t epoch);
 /// "matrices.<epoch>": `sent` and `returned` (f32 [matrix_elements]): this rank's rows of what is orthogonalised, and
-/// of what came of it; and what is handed over to the optimizer server, see handover.h: `handover` (u64 [6]),
-/// `handover_in` and `handover_out` (f32 [handover_elements]). Only where this rank has to do with matrices that are
-/// updated whole.
+/// of what came of it, with old and new values of per-row slots; and what is handed over to the optimizer server, see
+/// handover.h: `handover` (u64 [8]), `handover_in` and `handover_out` (f32 [elements]), `handover_rows_in` and
+/// `handover_rows_out` (f32 [row_values]), `handover_parameter` (u64 [matrices]), all of handover_room. Only where this
+/// rank has to do with matrices that are updated whole.
 Layout matrices_layout(const config::Config& config, const placement::Placement& placement, std::uint64_t epoch);
 /// "arena": entry `values` (u8): a slot of plan::hidden_bytes for the saved input of every offloaded layer and row of a
 /// micro-batch; the plan says what lies where.

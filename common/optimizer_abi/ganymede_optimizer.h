@@ -14,10 +14,18 @@ extern "C" {
 
 #define GANYMEDE_OPTIMIZER_ABI 1u
 
-/* One fp32 value per parameter element, sharded like the parameters, zero at the start. */
+/* What a state slot has one value of. */
+enum {
+  GANYMEDE_PER_ELEMENT = 0, /* of each element of a parameter */
+  GANYMEDE_PER_ROW = 1      /* of each row of a matrix; for an optimizer with update_matrix */
+};
+
+/* fp32 values, sharded like the parameters, zero at the start. */
 typedef struct GanymedeStateSlot {
   const char* name;    /* "first_moment" */
-  const char* meaning; /* slots of two optimizers with equal meaning can be migrated: "momentum", "second_moment" */
+  const char* meaning; /* slots of two optimizers with equal meaning and shape can be migrated: "momentum" */
+  uint32_t shape;      /* GANYMEDE_PER_ELEMENT or GANYMEDE_PER_ROW */
+  uint32_t reserved;   /* 0 */
 } GanymedeStateSlot;
 
 /* What holds for a hyper-parameter besides its range. */
@@ -64,9 +72,9 @@ typedef struct GanymedeChunk {
   uint64_t rows, columns; /* of the parameter; a vector has one column */
   const float* gradient;
   const float* master;
-  const float* const* state; /* [slots] */
+  const float* const* state; /* [slots]; null for a per-row slot, which update_matrix gets */
   float* new_master;
-  float* const* new_state; /* [slots] */
+  float* const* new_state; /* [slots]; null for a per-row slot */
   /* Optimizers of matrices alone. Else null. */
   float* to_orthogonalise; /* first phase: written */
   const float* orthogonal; /* second phase: what became of it */
@@ -78,6 +86,16 @@ typedef struct GanymedeChunk {
   uint32_t query_heads, key_heads; /* of its layer */
   uint32_t rows_per_head;          /* row r belongs to head r / rows_per_head, of queries or keys as `role` says */
 } GanymedeChunk;
+
+/* One whole logical matrix of one parameter, never fused with another and never a part of one. */
+typedef struct GanymedeMatrix {
+  uint32_t size; /* sizeof(GanymedeMatrix) of the caller */
+  uint32_t slots;
+  uint64_t rows, columns;
+  float* orthogonal;             /* [rows][columns], orthogonalised; changed in place */
+  const float* const* row_state; /* [slots], each [rows]; null for a slot that is not per row */
+  float* const* new_row_state;   /* [slots], each [rows]: written; null for a slot that is not per row */
+} GanymedeMatrix;
 
 typedef struct GanymedeOptimizer {
   uint32_t abi;  /* GANYMEDE_OPTIMIZER_ABI */
@@ -96,6 +114,11 @@ typedef struct GanymedeOptimizer {
    * second phase, apply_chunk writes new_master from master and orthogonal (gradient, state and new_state are null).
    * Such an optimizer gets matrices only. */
   int (*apply_chunk)(const GanymedeStep* step, const GanymedeChunk* chunk);
+  /* Null, or what is done with each orthogonalised matrix as a whole before apply_chunk gets its elements: changes
+   * `orthogonal` and writes new_row_state. It runs on one rank, that which has the matrix; its input is kept and it may
+   * be called again with the same, so it depends on nothing else. Per-row slots change here alone: in a swap that is
+   * warmed up they begin when it takes effect, however old the other slots are then. Needs apply_chunk. */
+  int (*update_matrix)(const GanymedeStep* step, const GanymedeMatrix* matrix);
   /* Names of what is to be known of a whole step before it is applied, each once; computed only because a plugin lists
    * it here:
    *   "attention_logit"  of a query or key projection, [query_heads]: per query head of the layer the largest scaled

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace ganymede::placement {
@@ -27,9 +28,12 @@ std::vector<MatrixPart> parts_of(const Bucket& bucket, const PlacedParameter& pl
 std::vector<Matrix> matrices_in(const Placement& placement, const Bucket& bucket) {
   std::vector<Matrix> matrices;
   for (const PlacedParameter& placed : bucket.parameters) {
-    if (!placement.update.optimizer_of(placed.parameter).matrices) continue;
+    const OptimizerFacts& optimizer = placement.update.optimizer_of(placed.parameter);
+    if (!optimizer.matrices) continue;
     const model_spec::ParameterSpec& parameter = placement.parameters[static_cast<std::size_t>(placed.parameter)];
     Matrix matrix{placed.parameter, parameter.rows(), parameter.row_elements(), 0, {}};
+    matrix.row_slots = static_cast<int>(optimizer.row_slots.size());
+    if (optimizer.updates_matrix) matrix.updater = static_cast<int>(&optimizer - placement.update.optimizers.data());
     matrix.parts = parts_of(bucket, placed, matrix);
     matrix.owner = matrix.parts.front().member;
     matrices.push_back(std::move(matrix));
@@ -44,7 +48,7 @@ void lay_out_exchange(BucketMatrices& all, const Bucket& bucket) {
   for (const Matrix& matrix : all.matrices) {
     for (const MatrixPart& part : matrix.parts) {
       if (part.member == matrix.owner) continue;
-      std::int64_t elements = part.rows * matrix.columns;
+      std::int64_t elements = matrix.elements(part) + matrix.row_values(part);
       if (part.member == bucket.index_in_group) to[static_cast<std::size_t>(matrix.owner)] += elements;
       if (matrix.owner == bucket.index_in_group) from[static_cast<std::size_t>(part.member)] += elements;
     }
@@ -64,14 +68,16 @@ bool BucketMatrices::travels() const {
 }
 
 std::vector<MatrixBatch> batches_of(const BucketMatrices& bucket, int member, bool whole) {
-  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<int>> by_shape;
+  std::map<std::tuple<std::int64_t, std::int64_t, int>, MatrixBatch> by_shape;
   for (std::size_t i = 0; i < bucket.matrices.size(); i++) {
     const Matrix& matrix = bucket.matrices[i];
     if (matrix.owner != member || (matrix.parts.size() == 1) != whole) continue;
-    by_shape[{matrix.rows, matrix.columns}].push_back(static_cast<int>(i));
+    MatrixBatch empty{matrix.rows, matrix.columns, {}, matrix.row_slots, matrix.updater};
+    auto found = by_shape.try_emplace({matrix.rows, matrix.columns, matrix.updater}, std::move(empty)).first;
+    found->second.matrices.push_back(static_cast<int>(i));
   }
   std::vector<MatrixBatch> batches;
-  for (const auto& [shape, matrices] : by_shape) batches.push_back({shape.first, shape.second, matrices});
+  for (auto& [shape, batch] : by_shape) batches.push_back(std::move(batch));
   return batches;
 }
 

@@ -19,23 +19,31 @@ struct Matrix {
   std::int64_t rows = 0, columns = 0;
   int owner = 0;                  // member that orthogonalises it
   std::vector<MatrixPart> parts;  // by rows; one: the owner holds it whole, and nothing travels
+  int row_slots = 0;              // state slots with a value a row: they travel with the rows
+  int updater = -1;               // optimizer (UpdateGroups::optimizers) whose update_matrix it goes through; -1: none
+
+  std::int64_t elements(const MatrixPart& part) const { return part.rows * columns; }
+  std::int64_t row_values(const MatrixPart& part) const { return part.rows * row_slots; }
 };
 
 /// The matrices of one bucket, in flat order, and their exchange between the ranks that share it: a pure function of
 /// the placement, alike on all of them. Offsets are elements of flat buffers, one more than there are members: what
 /// goes to (comes from) member i lies at [offset[i], offset[i + 1]), matrix by matrix, only rows that lie elsewhere
-/// than with their owner. What went there comes back the same way.
+/// than with their owner: [rows][columns], then the values of per-row slots, [rows][slots per row]. What went there
+/// comes back the same way.
 struct BucketMatrices {
   std::vector<Matrix> matrices;
   std::vector<std::int64_t> sent, received;
   bool travels() const;  // whether any member of the group sends anything
 };
 
-/// Equal matrices, by index in BucketMatrices::matrices.
+/// Equal matrices of one updater, by index in BucketMatrices::matrices.
 struct MatrixBatch {
   std::int64_t rows = 0, columns = 0;
   std::vector<int> matrices;
+  int row_slots = 0, updater = -1;  // as in Matrix
   std::int64_t elements() const { return rows * columns * static_cast<std::int64_t>(matrices.size()); }
+  std::int64_t row_values() const { return rows * row_slots * static_cast<std::int64_t>(matrices.size()); }
 };
 
 /// What a member orthogonalises of a bucket: of the matrices that it holds whole, or of those whose rows come from

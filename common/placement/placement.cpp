@@ -73,22 +73,39 @@ void place_state(Placement& placement) {
     std::int64_t left_out = 0;
     for (OwnedRange& range : placement.owned) {
       range.state_offset[column] = range.shard_offset - left_out;
-      if (placement.slots_of(range.parameter) <= column) left_out += range.count / alignment * alignment;
+      bool has = placement.slots_of(range.parameter) > column;
+      std::int64_t held = has ? placement.state_run(range, column).count : 0;
+      left_out += (range.count - held) / alignment * alignment;
     }
     placement.columns[column] -= left_out;
   }
 }
 
+/// Values of per-row slots of the owned ranges first … last, which hold one parameter; returns where they end.
+std::int64_t place_row_values(Placement& placement, std::size_t first, std::size_t last, std::int64_t end) {
+  for (std::size_t i = first; i <= last; i++) {
+    OwnedRange& range = placement.owned[i];
+    range.row_values_offset = end;
+    auto slots = static_cast<std::int64_t>(placement.update.optimizer_of(range.parameter).row_slots.size());
+    end += slots * placement.rows_in(range.parameter, range.first, range.count).count;
+  }
+  return end;
+}
+
 /// The first phases of matrices, before all else.
 void place_matrices(Placement& placement) {
   std::int64_t end = 0;
+  std::size_t begun = 0;  // first range of the parameter
   for (std::size_t i = 0; i < placement.owned.size(); i++) {
     OwnedRange& range = placement.owned[i];
     if (!placement.update.optimizer_of(range.parameter).matrices) continue;
     // What several replicas answer for stays one run of rows.
     bool goes_on = i > 0 && placement.owned[i - 1].parameter == range.parameter;
+    if (!goes_on) begun = i;
     range.matrix_offset = goes_on ? end : aligned(end);
     end = range.matrix_offset + range.count;
+    bool last = i + 1 == placement.owned.size() || placement.owned[i + 1].parameter != range.parameter;
+    if (last) end = place_row_values(placement, begun, i, end);
   }
   placement.matrix_elements = aligned(end);
   std::vector<Chunk> first;
@@ -134,6 +151,20 @@ int Placement::bucket(const std::string& name) const {
     if (buckets[i].name == name) return static_cast<int>(i);
   }
   impossible(__FILE__, __LINE__, fmt::format("no bucket is named {}", name));
+}
+
+ParameterRows Placement::rows_in(int parameter, std::int64_t first, std::int64_t count) const {
+  std::int64_t columns = parameters[static_cast<std::size_t>(parameter)].row_elements();
+  std::int64_t begin = (first + columns - 1) / columns, end = (first + count + columns - 1) / columns;
+  return {begin, end - begin};
+}
+
+StateRun Placement::state_run(const OwnedRange& range, std::int64_t first, std::int64_t count,
+                              std::size_t column) const {
+  std::int64_t begin = range.state_offset[column];
+  if (!per_row(range.parameter, column)) return {begin + first - range.first, count};
+  ParameterRows before = rows_in(range.parameter, range.first, first - range.first);
+  return {begin + before.count, rows_in(range.parameter, first, count).count};
 }
 
 void check_replicas(const config::Config& config, const std::vector<OptimizerFacts>& optimizers) {

@@ -80,6 +80,19 @@ struct OwnedRange {
   /// Element within each column of state; of those that the parameter's optimizer has.
   std::array<std::int64_t, most_columns> state_offset{};
   std::int64_t matrix_offset = 0;  // element within this rank's parts of matrices, if its optimizer is one of them
+  /// Element within the same: values of the per-row slots of its rows, [rows][slots per row], behind all of the
+  /// parameter's rows of this rank.
+  std::int64_t row_values_offset = 0;
+};
+
+/// Consecutive elements of a column of state.
+struct StateRun {
+  std::int64_t offset = 0, count = 0;
+};
+
+/// Consecutive rows of a parameter.
+struct ParameterRows {
+  std::int64_t first = 0, count = 0;
 };
 
 /// What is updated of a chunk at once. An optimizer of matrices has two phases, because what other ranks hold of a
@@ -127,22 +140,31 @@ struct Placement {
   /// Elements of each column of state: column i holds the i-th slot of whichever optimizer updates an element, for
   /// those that have so many.
   std::vector<std::int64_t> columns;
-  std::int64_t matrix_elements = 0;  // that optimizers of matrices update
+  std::int64_t matrix_elements = 0;  // that optimizers of matrices update, and values of their per-row slots
   Reductions reductions;             // what the optimizers ask to know of each step
 
   /// Index of the bucket with this name; ends the process if there is none.
   int bucket(const std::string& name) const;
-  /// Where a chunk's elements lie in a column of state, and in this rank's parts of matrices.
-  std::int64_t state_offset(const Chunk& chunk, std::size_t column) const {
-    const OwnedRange& range = owned[static_cast<std::size_t>(chunk.owned)];
-    return range.state_offset[column] + chunk.first - range.first;
+  /// Rows that begin in `count` elements of a parameter: of the parts that a parameter is cut into, each row is in one.
+  ParameterRows rows_in(int parameter, std::int64_t first, std::int64_t count) const;
+  /// What a column of state has of elements of an owned range, from element `first` of the parameter on: as many, or
+  /// one for each row that begins there. What a column is, the parameter's optimizer says.
+  StateRun state_run(const OwnedRange& range, std::int64_t first, std::int64_t count, std::size_t column) const;
+  StateRun state_run(const OwnedRange& range, std::size_t column) const {
+    return state_run(range, range.first, range.count, column);
   }
+  StateRun state_run(const Chunk& chunk, std::size_t column) const {
+    return state_run(owned[static_cast<std::size_t>(chunk.owned)], chunk.first, chunk.count, column);
+  }
+  /// Where a chunk's elements lie in this rank's parts of matrices.
   std::int64_t matrix_offset(const Chunk& chunk) const {
     const OwnedRange& range = owned[static_cast<std::size_t>(chunk.owned)];
     return range.matrix_offset + chunk.first - range.first;
   }
   /// Slots of the optimizer that updates the parameter.
   std::size_t slots_of(int parameter) const { return update.optimizer_of(parameter).slots.size(); }
+  /// Whether the parameter has one value a row in this column.
+  bool per_row(int parameter, std::size_t column) const { return update.optimizer_of(parameter).per_row(column); }
 };
 
 /// Rank r has place r % expert_group. Throws Error(usage) when the world cannot hold the model: a shard group that is

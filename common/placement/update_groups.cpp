@@ -80,6 +80,10 @@ void require_matrix(const UpdateGroups& all, const ParameterSpec& parameter, con
 
 }  // namespace
 
+bool OptimizerFacts::per_row(std::size_t slot) const {
+  return slot < slots.size() && std::find(row_slots.begin(), row_slots.end(), slots[slot]) != row_slots.end();
+}
+
 std::size_t UpdateGroups::columns() const {
   std::size_t most = 0;
   for (const OptimizerFacts& one : optimizers) most = std::max(most, one.slots.size());

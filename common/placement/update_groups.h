@@ -13,10 +13,15 @@ namespace ganymede::placement {
 /// What a plugin's table says.
 struct OptimizerFacts {
   std::string name;
-  std::vector<std::string> slots;            // state slots, one fp32 value a parameter element each
-  bool matrices = false;                     // updates whole matrices only, in two phases
+  std::vector<std::string> slots;           // state slots, one fp32 value a parameter element each, but for `row_slots`
+  bool matrices = false;                    // updates whole matrices only, in two phases
+  std::vector<std::string> row_slots = {};  // of `slots`: those that have one value a row of a matrix instead
+  bool updates_matrix = false;              // an orthogonalised matrix goes through its update_matrix as a whole
   std::vector<std::string> reductions = {};  // that it asks for, see reductions.h
 
+  bool per_row(std::size_t slot) const;
+  /// Slots with one value a parameter element.
+  std::size_t element_slots() const { return slots.size() - row_slots.size(); }
   friend bool operator==(const OptimizerFacts&, const OptimizerFacts&) = default;
 };
 

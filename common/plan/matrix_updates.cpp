@@ -67,7 +67,7 @@ void Updates::send(Exchange& exchange) {
   const placement::Bucket& bucket = builder_.placement.buckets[exchange.bucket];
   std::int64_t whole = 0;
   for (const auto& batch : placement::batches_of(exchange.matrices, bucket.index_in_group, false)) {
-    whole += batch.elements();
+    whole += batch.elements() + batch.row_values();
   }
   exchange.out = buffer(exchange, BufferKind::rows_out, exchange.matrices.sent.back());
   exchange.in = buffer(exchange, BufferKind::rows_in, exchange.matrices.received.back());

@@ -29,6 +29,8 @@ std::vector<JobPlugin> plugins_of(const JsonFields& fields) {
   std::vector<JobPlugin> plugins;
   for (const JsonFields& plugin : fields.objects("plugins")) {
     placement::OptimizerFacts facts{plugin.text("name"), plugin.texts("slots"), plugin.number("matrices") != 0};
+    if (plugin.has("row_slots")) facts.row_slots = plugin.texts("row_slots");
+    facts.updates_matrix = plugin.has("updates_matrix") && plugin.number("updates_matrix") != 0;
     if (plugin.has("reductions")) facts.reductions = plugin.texts("reductions");
     plugins.push_back({std::move(facts), plugin.text("file"), plugin.number("hash"),
                        plugin.has("version") ? plugin.text("version") : std::string()});
@@ -49,6 +51,8 @@ nlohmann::json json_of(const std::vector<JobPlugin>& plugins) {
     array.push_back({{"name", plugin.facts.name},
                      {"slots", plugin.facts.slots},
                      {"matrices", plugin.facts.matrices ? 1 : 0},
+                     {"row_slots", plugin.facts.row_slots},
+                     {"updates_matrix", plugin.facts.updates_matrix ? 1 : 0},
                      {"reductions", plugin.facts.reductions},
                      {"file", plugin.file},
                      {"hash", plugin.hash},

@@ -2,7 +2,7 @@
 #include <ganymede_optimizer.h>
 #include <stddef.h>
 
-static const GanymedeStateSlot slots[] = {{"momentum", "momentum"}};
+static const GanymedeStateSlot slots[] = {{"momentum", "momentum", GANYMEDE_PER_ELEMENT, 0}};
 
 enum { beta, hyper_parameter_count };
 static const GanymedeHyperParameter hyper_parameters[] = {{"beta", "decay of the momentum", 0.9, 0.0, 0.999999, 0, 0}};
@@ -37,6 +37,7 @@ static const GanymedeOptimizer table = {
     hyper_parameters,
     update_chunk,
     NULL, /* apply_chunk: updates any elements, not whole matrices */
+    NULL, /* update_matrix */
     0,
     NULL, /* reductions: it needs to know nothing of the whole step */
 };

@@ -22,7 +22,8 @@ std::vector<placement::OptimizerFacts> optimizer_facts(const std::string& recipe
   try {
     auto object = nlohmann::json::parse(text);
     for (const auto& plugin : object.at("plugins"))
-      facts.push_back({plugin.at("name"), plugin.at("slots"), plugin.at("matrices"), plugin.at("reductions")});
+      facts.push_back({plugin.at("name"), plugin.at("slots"), plugin.at("matrices"), plugin.at("row_slots"),
+                       plugin.at("updates_matrix"), plugin.at("reductions")});
   } catch (const nlohmann::json::exception& error) {
     fail("ganymede-optimizer does not describe the optimizers of {} as expected: {}.", recipe, sentence_of(error));
   }

@@ -100,6 +100,7 @@ SwapPlan::Part part_of(const nlohmann::json& object, const Ages& ages) {
   for (const auto& slot : object.at("slots")) {
     SwapPlan::Slot& one = part.slots.emplace_back();
     one.name = slot.at("name");
+    one.per_row = slot.at("per_row");
     if (slot.at("from").is_null()) continue;
     one.from = slot.at("from");
     one.age = ages.of(parameter, slot.at("column").get<std::size_t>());
@@ -108,8 +109,8 @@ SwapPlan::Part part_of(const nlohmann::json& object, const Ages& ages) {
 }
 
 service::JobPlugin plugin_of(const nlohmann::json& plugin) {
-  placement::OptimizerFacts facts{plugin.at("name"), plugin.at("slots"), plugin.at("matrices"),
-                                  plugin.at("reductions")};
+  placement::OptimizerFacts facts{plugin.at("name"),      plugin.at("slots"),          plugin.at("matrices"),
+                                  plugin.at("row_slots"), plugin.at("updates_matrix"), plugin.at("reductions")};
   return {std::move(facts), plugin.at("file"), std::stoull(plugin.at("hash").get<std::string>(), nullptr, 16),
           plugin.at("version")};
 }
@@ -145,7 +146,7 @@ SwapPlan plan_swap(const std::string& name, const std::vector<std::string>& sett
 
 bool starts_empty(const SwapPlan& plan) {
   return std::ranges::any_of(plan.parts, [](const auto& part) {
-    return std::ranges::any_of(part.slots, [](const auto& slot) { return slot.from.empty(); });
+    return std::ranges::any_of(part.slots, [](const auto& slot) { return slot.from.empty() && !slot.per_row; });
   });
 }
 

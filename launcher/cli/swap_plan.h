@@ -15,6 +15,7 @@ struct SwapPlan {
   struct Slot {
     std::string name, from;  // from: the slot that it takes over; empty: it starts empty
     std::uint64_t age = 0;   // updates that this has seen
+    bool per_row = false;    // a value a row of a matrix: no warming up fills it
   };
   struct Part {
     std::string from, to;  // optimizers
@@ -33,7 +34,7 @@ struct SwapPlan {
 /// plan. Throws Error, also when a plugin is not loaded within `seconds`.
 SwapPlan plan_swap(const std::string& name, const std::vector<std::string>& settings, bool copy, double seconds);
 
-/// Whether some slot starts empty.
+/// Whether some slot starts empty that could be warmed up.
 bool starts_empty(const SwapPlan& plan);
 
 /// "18 parameters adamw → muon: momentum takes over first_moment, 120 updates old", a line a part.

@@ -89,8 +89,9 @@ flatbuffers::Offset<PackedPlugins> pack(FlatBufferBuilder& builder, const std::v
          file = builder.CreateString(plugin.file);
     auto slots = builder.CreateVectorOfStrings(plugin.facts.slots);
     auto reductions = builder.CreateVectorOfStrings(plugin.facts.reductions);
-    packed.push_back(
-        fbs::CreateSwapPlugin(builder, name, version, slots, plugin.facts.matrices, file, plugin.hash, reductions));
+    auto row_slots = builder.CreateVectorOfStrings(plugin.facts.row_slots);
+    packed.push_back(fbs::CreateSwapPlugin(builder, name, version, slots, plugin.facts.matrices, file, plugin.hash,
+                                           row_slots, plugin.facts.updates_matrix, reductions));
   }
   return builder.CreateVector(packed);
 }
@@ -100,6 +101,8 @@ std::vector<service::JobPlugin> unpack(const PackedPlugins& plugins) {
   for (const fbs::SwapPlugin* plugin : plugins) {
     placement::OptimizerFacts facts{plugin->name()->str(), {}, plugin->matrices()};
     for (const flatbuffers::String* slot : *plugin->slots()) facts.slots.push_back(slot->str());
+    for (const flatbuffers::String* slot : *plugin->row_slots()) facts.row_slots.push_back(slot->str());
+    facts.updates_matrix = plugin->updates_matrix();
     for (const flatbuffers::String* one : *plugin->reductions()) facts.reductions.push_back(one->str());
     unpacked.push_back({std::move(facts), plugin->file()->str(), plugin->hash(), plugin->version()->str()});
   }

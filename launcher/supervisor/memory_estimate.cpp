@@ -56,8 +56,8 @@ struct Part {
 /// What needs no layout to be known, of all cells of the world, in floating point: it may be more than 64 bits hold.
 std::vector<Part> least_parts(const config::Config& config, const service::Job& job) {
   const auto& c = config;
-  std::size_t slots = job.plugins.empty() ? 0 : job.plugins.front().facts.slots.size();
-  for (const service::JobPlugin& plugin : job.plugins) slots = std::min(slots, plugin.facts.slots.size());
+  std::size_t slots = job.plugins.empty() ? 0 : job.plugins.front().facts.element_slots();
+  for (const service::JobPlugin& plugin : job.plugins) slots = std::min(slots, plugin.facts.element_slots());
   double ranks = c.parallel.ranks, arrays = 2 + static_cast<double>(slots);  // master, gradients, state
   double copies = arrays * (c.replicas.state == config::ReplicaState::sharded ? 1 : c.parallel.replicas);
   double tokens = static_cast<double>(c.data.rows_per_step) * c.data.seq_len;

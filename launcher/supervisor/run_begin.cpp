@@ -89,8 +89,8 @@ void prepare_plugin(ReadyRun& ready, Launching& launching) {
     auto prepared = nlohmann::json::parse(result.output);
     ready.job.plugins.clear();
     for (const auto& plugin : prepared.at("plugins")) {
-      placement::OptimizerFacts facts{plugin.at("name"), plugin.at("slots"), plugin.at("matrices"),
-                                      plugin.at("reductions")};
+      placement::OptimizerFacts facts{plugin.at("name"),      plugin.at("slots"),          plugin.at("matrices"),
+                                      plugin.at("row_slots"), plugin.at("updates_matrix"), plugin.at("reductions")};
       auto hash = std::stoull(plugin.at("hash").get<std::string>(), nullptr, 16);
       ready.job.plugins.push_back({std::move(facts), plugin.at("file"), hash, plugin.at("version")});
     }

@@ -39,6 +39,16 @@ std::map<std::string, std::vector<std::uint64_t>> ages(const LiveCell& cell) {
   return began;
 }
 
+/// PartRecord::row_slots.
+std::map<std::string, std::vector<std::string>> row_slots(const placement::Placement& placement) {
+  std::map<std::string, std::vector<std::string>> slots;
+  for (std::size_t i = 0; i < placement.parameters.size(); ++i) {
+    const placement::OptimizerFacts& optimizer = placement.update.optimizer_of(static_cast<int>(i));
+    if (!optimizer.row_slots.empty()) slots[placement.parameters[i].name] = optimizer.row_slots;
+  }
+  return slots;
+}
+
 }  // namespace
 
 CheckpointService::CheckpointService(service::Context& context, Reports& reports, Settings settings)
@@ -176,6 +186,7 @@ std::optional<PartRecord> CheckpointService::write_part(std::uint64_t step) {
   begun.optimizers = settings_.optimizers_of(epoch_);
   begun.config = config::effective(service::config_in_force(context_.config_of(epoch_), *cell_.control));
   begun.began = ages(cell_);
+  begun.row_slots = row_slots(*cell_.placement);
   begun.slots = cell_.placement->update.slot_names();
   begun.slots.insert(begun.slots.begin(), master_slot);
   store().drop(step);  // left by a kill, or by an attempt that failed

@@ -47,6 +47,7 @@ void CheckpointView::take(const PartRecord& record, int rank) {
   }
   shapes_.insert(record.shapes.begin(), record.shapes.end());
   began_.insert(record.began.begin(), record.began.end());
+  row_slots_.insert(record.row_slots.begin(), record.row_slots.end());
 }
 
 void CheckpointView::find_gaps() {
@@ -59,8 +60,10 @@ void CheckpointView::find_gaps() {
         if (entry.key.first != next) break;
         next += entry.count;
       }
-      if (next == elements(shape)) continue;
-      damage_.push_back({fmt::format("{}/{}", slot, parameter), fmt::format("no part holds its element {}", next)});
+      bool rows = per_row(slot, parameter);
+      if (next == (rows ? shape.front() : elements(shape))) continue;
+      damage_.push_back({fmt::format("{}/{}", slot, parameter),
+                         fmt::format("no part holds its {} {}", rows ? "row" : "element", next)});
     }
   }
 }
@@ -79,6 +82,11 @@ std::vector<std::string> CheckpointView::slots() const {
   std::set<std::string> names;
   for (const Entry& entry : entries_) names.insert(entry.key.slot);
   return {names.begin(), names.end()};
+}
+
+bool CheckpointView::per_row(const std::string& slot, const std::string& parameter) const {
+  auto found = row_slots_.find(parameter);
+  return found != row_slots_.end() && std::ranges::find(found->second, slot) != found->second.end();
 }
 
 std::uint64_t CheckpointView::bytes() const {

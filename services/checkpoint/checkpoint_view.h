@@ -27,7 +27,7 @@ class CheckpointView {
  public:
   struct Entry {
     Key key;
-    std::int64_t count = 0;  // elements
+    std::int64_t count = 0;  // elements, or rows
     int rank = 0;            // of the part that holds it
   };
 
@@ -47,6 +47,8 @@ class CheckpointView {
   const std::map<std::string, std::vector<std::int64_t>>& shapes() const { return shapes_; }
   /// By parameter name, see PartRecord::began.
   const std::map<std::string, std::vector<std::uint64_t>>& began() const { return began_; }
+  /// Whether the slot has one value a row of the parameter, see PartRecord::row_slots.
+  bool per_row(const std::string& slot, const std::string& parameter) const;
   std::uint64_t bytes() const;
 
   /// Reads and checks one value; returns why it is damaged, empty when intact (see PartReader::read).
@@ -63,6 +65,7 @@ class CheckpointView {
   std::vector<Entry> entries_;
   std::map<std::string, std::vector<std::int64_t>> shapes_;
   std::map<std::string, std::vector<std::uint64_t>> began_;
+  std::map<std::string, std::vector<std::string>> row_slots_;
   std::map<int, std::unique_ptr<PartReader>> open_;  // at most `most_open`
 };
 

@@ -28,8 +28,8 @@ void read_chunk(const LiveCell& cell, std::uint64_t step, int chunk, std::span<f
   if (outputs[0]) std::copy_n(cell.master.data() + range.shard_offset, range.count, outputs[0]);
   for (std::size_t column = 0; column < cell.state.size(); ++column) {
     if (!outputs[column + 1]) continue;
-    std::copy_n(cell.state[column].data() + cell.placement->state_offset(range, column), range.count,
-                outputs[column + 1]);
+    placement::StateRun run = cell.placement->state_run(range, column);
+    std::copy_n(cell.state[column].data() + run.offset, run.count, outputs[column + 1]);
   }
   // Rule 19: if a store of the overwrite was seen above, the flag that was stored before it is seen below.
   full_barrier();
@@ -40,7 +40,8 @@ void read_chunk(const LiveCell& cell, std::uint64_t step, int chunk, std::span<f
                    "chunk {} claims an image outside the side segment", chunk);
     for (std::size_t row = 0; row < outputs.size(); ++row) {
       if (!outputs[row]) continue;
-      std::copy_n(cell.images.data() + image + row * placement::chunk_elements, range.count, outputs[row]);
+      std::int64_t count = row == 0 ? range.count : cell.placement->state_run(range, row - 1).count;
+      std::copy_n(cell.images.data() + image + row * placement::chunk_elements, count, outputs[row]);
     }
   }
   os::store_and_wake(cell.read_marks[chunk], step);
@@ -55,30 +56,58 @@ void mark_others(const LiveCell& cell, std::uint64_t step) {
   }
 }
 
-/// The master and each state slot of one value; matrices have chunks of their own for the two.
-void read_value(const LiveCell& cell, std::uint64_t step, const PlannedValue& planned,
-                std::vector<ValueBuffer>& values) {
+/// What one part of a checkpoint has of consecutive elements of one parameter: a value for each of its slots.
+struct ReadValues {
+  std::vector<std::string> slots;  // "master", then the state slots of the parameter's optimizer
+  std::vector<bool> per_row;
+  std::vector<ValueBuffer> values;
+  placement::ParameterRows rows;  // that begin in the elements
+};
+
+ReadValues room_for(const placement::Placement& placement, const PlannedValue& planned) {
+  const placement::OptimizerFacts& optimizer = placement.update.optimizer_of(planned.parameter);
+  ReadValues read;
+  read.slots = optimizer.slots;
+  read.slots.insert(read.slots.begin(), master_slot);
+  read.rows = placement.rows_in(planned.parameter, planned.first, planned.count);
+  for (std::size_t i = 0; i < read.slots.size(); ++i) {
+    read.per_row.push_back(i > 0 && optimizer.per_row(i - 1));
+    read.values.emplace_back(static_cast<std::size_t>(read.per_row[i] ? read.rows.count : planned.count));
+  }
+  return read;
+}
+
+/// Matrices have chunks of their own for what the first phase of an update writes, and for the master and per-row
+/// slots, which the second writes.
+void read_value(const LiveCell& cell, std::uint64_t step, const PlannedValue& planned, ReadValues& read) {
   bool apart = !planned.state_chunks.empty();
-  std::int64_t done = 0;
+  std::int64_t done = 0, rows_done = 0;
   for (std::size_t i = 0; i < planned.chunks.size(); ++i) {
-    std::vector<float*> outputs(1 + cell.state.size(), nullptr), master = outputs;
-    for (std::size_t row = 0; row < values.size(); ++row) outputs[row] = values[row].data().data() + done;
-    if (apart) {
-      std::swap(master[0], outputs[0]);
-      read_chunk(cell, step, planned.state_chunks[i], outputs);
-      read_chunk(cell, step, planned.chunks[i], master);
-    } else {
-      read_chunk(cell, step, planned.chunks[i], outputs);
+    const placement::Chunk& chunk = cell.placement->chunks[planned.chunks[i]];
+    std::vector<float*> outputs(1 + cell.state.size(), nullptr), second = outputs;
+    for (std::size_t row = 0; row < read.values.size(); ++row) {
+      float* to = read.values[row].data().data() + (read.per_row[row] ? rows_done : done);
+      (apart && (row == 0 || read.per_row[row]) ? second : outputs)[row] = to;
     }
-    done += cell.placement->chunks[planned.chunks[i]].count;
+    if (apart) read_chunk(cell, step, planned.state_chunks[i], outputs);
+    read_chunk(cell, step, planned.chunks[i], apart ? second : outputs);
+    done += chunk.count;
+    rows_done += cell.placement->rows_in(chunk.parameter, chunk.first, chunk.count).count;
   }
 }
 
-/// "master", then the state slots of the parameter's optimizer.
-std::vector<std::string> slots_of(const placement::Placement& placement, int parameter) {
-  std::vector<std::string> slots = placement.update.optimizer_of(parameter).slots;
-  slots.insert(slots.begin(), master_slot);
-  return slots;
+/// Elements and rows have keys of their own; a part in which no row begins has none of those.
+void write_value(ReadValues& read, const model_spec::ParameterSpec& parameter, std::int64_t first, PartWriter& writer) {
+  for (bool per_row : {false, true}) {
+    std::vector<std::string> slots;
+    std::vector<ValueBuffer> values;
+    for (std::size_t i = 0; i < read.slots.size(); ++i) {
+      if (read.per_row[i] != per_row || (per_row && read.rows.count == 0)) continue;
+      slots.push_back(read.slots[i]);
+      values.push_back(std::move(read.values[i]));
+    }
+    if (!slots.empty()) writer.add(parameter.name, parameter.shape, per_row ? read.rows.first : first, slots, values);
+  }
 }
 
 }  // namespace
@@ -88,11 +117,9 @@ bool read_snapshot(const LiveCell& cell, std::uint64_t step, const std::vector<P
   mark_others(cell, step);
   for (const PlannedValue& planned : plan) {
     if (!go_on() || !still_armed(cell, step)) return false;
-    std::size_t held = 1 + cell.placement->slots_of(planned.parameter);
-    std::vector<ValueBuffer> values(held, ValueBuffer(static_cast<std::size_t>(planned.count)));
-    read_value(cell, step, planned, values);
-    const model_spec::ParameterSpec& parameter = cell.placement->parameters[planned.parameter];
-    writer.add(parameter.name, parameter.shape, planned.first, slots_of(*cell.placement, planned.parameter), values);
+    ReadValues read = room_for(*cell.placement, planned);
+    read_value(cell, step, planned, read);
+    write_value(read, cell.placement->parameters[planned.parameter], planned.first, writer);
   }
   return still_armed(cell, step);
 }

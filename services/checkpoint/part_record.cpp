@@ -42,6 +42,7 @@ std::string to_json(const PartRecord& record) {
                          {"optimizers", optimizers},
                          {"config", record.config},
                          {"began", record.began},
+                         {"row_slots", record.row_slots},
                          {"shapes", record.shapes},
                          {"values", values}})
       .dump();
@@ -60,6 +61,7 @@ PartRecord part_record_from_json(const std::string& text) {
     record.slots = json.at("slots").get<std::vector<std::string>>();
     record.config = json.value("config", std::string());
     record.began = json.value("began", decltype(record.began)());
+    record.row_slots = json.value("row_slots", decltype(record.row_slots)());
     for (const auto& one : json.value("optimizers", nlohmann::json::array()))
       record.optimizers.push_back({one.at(0), one.at(1), one.at(2)});
     record.shapes = json.at("shapes").get<std::map<std::string, std::vector<std::int64_t>>>();

@@ -27,6 +27,9 @@ struct PartRecord {
   /// By parameter: for each slot of its optimizer how many updates the parameter had seen when the slot was zero
   /// (EpochState::began). A parameter that is not there: none.
   std::map<std::string, std::vector<std::uint64_t>> began = {};
+  /// By parameter: those of its slots that have one value a row. A parameter that is not there: none. Keys and counts
+  /// of their values are in rows.
+  std::map<std::string, std::vector<std::string>> row_slots = {};
   std::map<std::string, std::vector<std::int64_t>> shapes;  // of the whole parameters that it holds values of
   std::vector<Value> values;                                // in the order in which they were written
 

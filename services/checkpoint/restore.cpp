@@ -33,8 +33,16 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 void check_state(const CheckpointView& view, const placement::Placement& placement, int parameter) {
   const placement::OptimizerFacts& optimizer = placement.update.optimizer_of(parameter);
   const std::string& name = placement.parameters[static_cast<std::size_t>(parameter)].name;
-  for (const std::string& slot : optimizer.slots) {
-    if (!view.entries(slot, name).empty()) continue;
+  for (std::size_t i = 0; i < optimizer.slots.size(); ++i) {
+    const std::string& slot = optimizer.slots[i];
+    if (!view.entries(slot, name).empty() && view.per_row(slot, name) == optimizer.per_row(i)) continue;
+    if (!view.entries(slot, name).empty()) {
+      fail(
+          "The checkpoint of step {} in {} was made with optimizer {} and holds {} of {} by {}, and optimizer {} has "
+          "it by {}; go on with the optimizer it was made with.",
+          view.manifest().step, view.folder(), view.manifest().optimizer, slot, name,
+          optimizer.per_row(i) ? "element" : "row", optimizer.name, optimizer.per_row(i) ? "row" : "element");
+    }
     fail(
         "The checkpoint of step {} in {} was made with optimizer {} and holds {}, but not the {} that optimizer {} "
         "needs of {}; go on with the optimizer it was made with.",
@@ -62,7 +70,7 @@ void check_fits(const CheckpointView& view, const placement::Placement& placemen
 
 using Copied = std::function<void(std::uint64_t bytes)>;
 
-/// Copies the elements [first, first + values.size()) of a parameter.
+/// Copies the elements, or rows, [first, first + values.size()) of a parameter.
 void fill(CheckpointView& view, const std::string& slot, const std::string& parameter, std::int64_t first,
           std::span<float> values, const Copied& copied) {
   std::int64_t next = first, end = first + static_cast<std::int64_t>(values.size());
@@ -106,7 +114,9 @@ void restore(CheckpointView& view, const placement::Placement& placement, const 
   fill_began(view, placement, arrays.began);
   std::uint64_t done = 0, total = 0;
   for (const placement::OwnedRange& range : placement.owned) {
-    total += static_cast<std::uint64_t>(range.count) * sizeof(float) * (1 + placement.slots_of(range.parameter));
+    total += static_cast<std::uint64_t>(range.count) * sizeof(float);
+    for (std::size_t i = 0; i < placement.slots_of(range.parameter); ++i)
+      total += static_cast<std::uint64_t>(placement.state_run(range, i).count) * sizeof(float);
   }
   auto copied = [&](std::uint64_t bytes) { progress(done += bytes, total); };
   for (const placement::OwnedRange& range : placement.owned) {
@@ -114,7 +124,10 @@ void restore(CheckpointView& view, const placement::Placement& placement, const 
     fill(view, master_slot, name, range.first, arrays.master.subspan(range.shard_offset, range.count), copied);
     const std::vector<std::string>& slots = placement.update.optimizer_of(range.parameter).slots;
     for (std::size_t i = 0; i < slots.size(); ++i) {
-      fill(view, slots[i], name, range.first, arrays.state[i].subspan(range.state_offset[i], range.count), copied);
+      placement::StateRun run = placement.state_run(range, i);
+      bool per_row = placement.per_row(range.parameter, i);
+      std::int64_t first = per_row ? placement.rows_in(range.parameter, range.first, range.count).first : range.first;
+      fill(view, slots[i], name, first, arrays.state[i].subspan(run.offset, run.count), copied);
     }
   }
 }

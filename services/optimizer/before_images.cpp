@@ -95,7 +95,8 @@ bool BeforeImages::save(std::uint64_t step, std::int64_t chunk) {
   std::copy_n(memory_.master.data() + range.shard_offset, range.count, image);
   for (std::size_t i = 0; i < placement_.slots_of(range.parameter); i++) {
     image += placement::chunk_elements;
-    std::copy_n(memory_.state[i].data() + placement_.state_offset(range, i), range.count, image);
+    placement::StateRun run = placement_.state_run(range, i);
+    std::copy_n(memory_.state[i].data() + run.offset, run.count, image);
   }
   held_[next_] = chunk;
   memory_.image_flags[chunk].store(sp::image_flag_word(step, next_), std::memory_order_release);

@@ -27,8 +27,8 @@ void check_same_elements(const placement::Placement& from, const placement::Plac
 }
 
 std::span<float> elements_of(const EpochState& state, const placement::OwnedRange& range, std::size_t column) {
-  return state.columns[column].subspan(static_cast<std::size_t>(range.state_offset[column]),
-                                       static_cast<std::size_t>(range.count));
+  placement::StateRun run = state.placement->state_run(range, column);
+  return state.columns[column].subspan(static_cast<std::size_t>(run.offset), static_cast<std::size_t>(run.count));
 }
 
 }  // namespace
@@ -37,8 +37,9 @@ std::vector<int> slot_origins(const EpochState& from, const EpochState& to, int 
   std::span<const GanymedeStateSlot> old = slots_of(from, parameter);
   std::vector<int> origins;
   for (const GanymedeStateSlot& slot : slots_of(to, parameter)) {
-    auto same = std::ranges::find_if(
-        old, [&](const GanymedeStateSlot& one) { return std::string_view(one.meaning) == slot.meaning; });
+    auto same = std::ranges::find_if(old, [&](const GanymedeStateSlot& one) {
+      return std::string_view(one.meaning) == slot.meaning && one.shape == slot.shape;
+    });
     origins.push_back(same == old.end() ? -1 : static_cast<int>(same - old.begin()));
   }
   return origins;

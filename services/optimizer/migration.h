@@ -27,7 +27,7 @@ struct EpochState {
 };
 
 /// For each slot of the optimizer that updates the parameter in `to`: the slot of its optimizer in `from` that has the
-/// same meaning, or -1, where there is none.
+/// same meaning and shape, or -1, where there is none.
 std::vector<int> slot_origins(const EpochState& from, const EpochState& to, int parameter);
 
 /// Fills columns and `began` of `to` from the state after a step whose record counts `updates`: what has an origin is

@@ -45,6 +45,13 @@ void check_slots(const GanymedeOptimizer& table, const std::string& path) {
     if (!seen.insert(slot.name).second) {
       fail("optimizer plugin {} has an invalid slot table: the name '{}' is taken twice or reserved", path, slot.name);
     }
+    if (slot.shape > GANYMEDE_PER_ROW || slot.reserved != 0) {
+      fail("optimizer plugin {} has an invalid slot table: the shape of '{}' is {}, and there are {} and {}", path,
+           slot.name, slot.shape, static_cast<int>(GANYMEDE_PER_ELEMENT), static_cast<int>(GANYMEDE_PER_ROW));
+    }
+    if (slot.shape == GANYMEDE_PER_ROW && table.update_matrix == nullptr) {
+      fail("optimizer plugin {} has the per-row slot '{}', but no update_matrix that would write it", path, slot.name);
+    }
   }
 }
 
@@ -123,7 +130,11 @@ void check_whole(std::string_view content, const std::string& path) {
 
 placement::OptimizerFacts Plugin::facts(const std::string& name) const {
   placement::OptimizerFacts facts{name, {}, table->apply_chunk != nullptr};
-  for (std::uint32_t i = 0; i < table->slot_count; i++) facts.slots.emplace_back(table->slots[i].name);
+  facts.updates_matrix = table->update_matrix != nullptr;
+  for (const GanymedeStateSlot& slot : std::span(table->slots, table->slot_count)) {
+    facts.slots.emplace_back(slot.name);
+    if (slot.shape == GANYMEDE_PER_ROW) facts.row_slots.emplace_back(slot.name);
+  }
   facts.reductions.assign(table->reductions, table->reductions + table->reduction_count);
   return facts;
 }
@@ -163,6 +174,8 @@ void check_table(const GanymedeOptimizer* table, const std::string& path) {
     fail("optimizer plugin {} has no valid name or version", path);
   }
   if (table->update_chunk == nullptr) fail("optimizer plugin {} has no update_chunk", path);
+  if (table->update_matrix != nullptr && table->apply_chunk == nullptr)
+    fail("optimizer plugin {} has update_matrix, but no apply_chunk: only an optimizer of matrices has both", path);
   check_sizes(*table, path);
   check_slots(*table, path);
   check_hyper_table(*table, path);

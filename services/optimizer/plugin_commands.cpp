@@ -21,7 +21,8 @@ ordered_json as_json(const GanymedeOptimizer& table) {
       {"name", table.name}, {"version", table.version}, {"abi", table.abi}, {"matrices", table.apply_chunk != nullptr}};
   object["slots"] = ordered_json::array();
   for (const auto& slot : std::span(table.slots, table.slot_count)) {
-    object["slots"].push_back({{"name", slot.name}, {"meaning", slot.meaning}});
+    object["slots"].push_back(
+        {{"name", slot.name}, {"meaning", slot.meaning}, {"per_row", slot.shape == GANYMEDE_PER_ROW}});
   }
   object["reductions"] = std::vector<std::string>(table.reductions, table.reductions + table.reduction_count);
   object["hyper_parameters"] = ordered_json::array();
@@ -101,7 +102,8 @@ std::string describe_plugin(const std::string& folder, const std::string& name, 
       fmt::format("{} {} (ABI {})", plugin.table->name, plugin.table->version, plugin.table->abi)};
   if (plugin.table->apply_chunk) lines.emplace_back("  updates whole matrices; others go to [optimizer.group.rest]");
   for (const auto& slot : std::span(plugin.table->slots, plugin.table->slot_count)) {
-    lines.push_back(fmt::format("  state {}: {}, 4 bytes a parameter", slot.name, slot.meaning));
+    lines.push_back(fmt::format("  state {}: {}, 4 bytes a {}", slot.name, slot.meaning,
+                                slot.shape == GANYMEDE_PER_ROW ? "row of a matrix" : "parameter"));
   }
   for (const char* reduction : std::span(plugin.table->reductions, plugin.table->reduction_count)) {
     lines.push_back(fmt::format("  reduction {}: of the whole step, over all ranks", reduction));

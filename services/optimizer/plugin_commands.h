@@ -8,8 +8,7 @@
 namespace ganymede::optimizer {
 
 /// Copies the plugins that `run`/config.toml names into the run directory, checks them, and returns one JSON object:
-/// {"plugins": [{"name", "version", "slots": [names], "matrices", "reductions": [names], "file": path in the run
-/// directory, "hash": 16 hexadecimal digits}], "hyper": {"adamw.beta1": value}}.
+/// {"plugins": [facts_json, with a "file" in the run directory], "hyper": {"adamw.beta1": value}}.
 std::string prepare_run(const std::string& run);
 
 struct Check {

@@ -87,6 +87,8 @@ nlohmann::ordered_json facts_json(const PreparedPlugin& prepared) {
           {"version", prepared.plugin.table->version},
           {"slots", facts.slots},
           {"matrices", facts.matrices},
+          {"row_slots", facts.row_slots},
+          {"updates_matrix", facts.updates_matrix},
           {"reductions", facts.reductions},
           {"file", prepared.path},
           {"hash", fmt::format("{:016x}", prepared.plugin.hash)}};

@@ -25,7 +25,8 @@ std::map<std::string, double> hyper_of(const std::vector<PreparedPlugin>& plugin
 
 std::vector<placement::OptimizerFacts> facts_of(const std::vector<PreparedPlugin>& plugins);
 
-/// {"name", "version", "slots": [names], "matrices", "reductions": [names], "file", "hash": 16 hexadecimal digits}.
+/// {"name", "version", "slots": [names], "matrices", "row_slots": [names], "updates_matrix", "reductions":
+/// [names], "file", "hash": 16 hexadecimal digits}.
 nlohmann::ordered_json facts_json(const PreparedPlugin& prepared);
 
 /// Every parameter has one optimizer that can update it, in this world, and matrices can be orthogonalised as the

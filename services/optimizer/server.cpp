@@ -21,26 +21,6 @@ namespace {
 using step_protocol::UpdateActionKind;
 using step_protocol::Word;
 
-/// The copies that were made when the epoch was: the same code after every restart (rule 17).
-Tables load_plugins(const std::vector<service::JobPlugin>& plugins) {
-  Tables tables;
-  for (const service::JobPlugin& wanted : plugins) {
-    Plugin plugin = load_plugin(wanted.file);
-    if (plugin.hash != wanted.hash) {
-      fail(
-          "optimizer plugin {} was changed since the run began (hash {:016x}, expected {:016x}): put the old file back",
-          wanted.file, plugin.hash, wanted.hash);
-    }
-    if (plugin.facts(wanted.facts.name) != wanted.facts) {
-      fail("optimizer plugin {} has other state slots or reductions than {} says: start the run again", wanted.file,
-           service::job_file);
-    }
-    log::info("optimizer {} {} from {}", plugin.table->name, plugin.table->version, wanted.file);
-    tables.push_back(plugin.table);
-  }
-  return tables;
-}
-
 /// Sleeps until the worker has brought back the matrices of a bucket, at most about a second.
 void await_matrices(service::Context& context, int bucket, const Word& returned,
                     const step_protocol::UpdateAction& action) {
@@ -61,6 +41,25 @@ void await_decision(service::Context& context, const Word& decided_step, std::ui
 }
 
 }  // namespace
+
+/// The same code after every restart (rule 17).
+Tables load_plugins(const std::vector<service::JobPlugin>& plugins) {
+  Tables tables;
+  for (const service::JobPlugin& wanted : plugins) {
+    Plugin plugin = load_plugin(wanted.file);
+    if (plugin.hash != wanted.hash) {
+      fail(
+          "optimizer plugin {} was changed since the run began (hash {:016x}, expected {:016x}): put the old file back",
+          wanted.file, plugin.hash, wanted.hash);
+    }
+    if (plugin.facts(wanted.facts.name) != wanted.facts) {
+      fail("optimizer plugin {} has other state slots or reductions than {} says: start the run again", wanted.file,
+           service::job_file);
+    }
+    tables.push_back(plugin.table);
+  }
+  return tables;
+}
 
 double side_wait_seconds(const config::Config& config) { return config.launch.collective_timeout_seconds / 2; }
 
@@ -177,6 +176,8 @@ void serve(service::Context& context, const std::function<bool()>& ended) {
 void serve(service::Context& context, std::uint64_t epoch, const std::function<bool()>& ended) {
   service::JobEpoch job = service::read_job().epoch(epoch);
   Tables tables = load_plugins(job.plugins);
+  for (std::size_t i = 0; i < tables.size(); i++)
+    log::info("optimizer {} {} from {}", tables[i]->name, tables[i]->version, job.plugins[i].file);
   CellMemory memory = attach(context, epoch);
   const placement::Placement& placement = context.placement_of(epoch);
   bool in_force = step_protocol::epoch_in_force(*memory.control) == epoch;

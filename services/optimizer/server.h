@@ -2,13 +2,19 @@
 
 #include <functional>
 
+#include "common/service/run_directory.h"
 #include "common/service/service.h"
 #include "services/optimizer/cell_memory.h"
+#include "services/optimizer/step_values.h"
 
 namespace ganymede::optimizer {
 
 /// The segments of a cell as the engine of a state epoch sees them; they must outlive it. Throws Error.
 CellMemory attach(service::Context& context, std::uint64_t epoch = 0);
+
+/// Tables of an epoch's plugins, from the copies that were made when the epoch was. Throws Error when one of them is
+/// not what it was then.
+Tables load_plugins(const std::vector<service::JobPlugin>& plugins);
 
 /// How long an update waits with a full side buffer before it cancels the snapshot: well within the time after which
 /// workers that wait for the update, and the launcher that sees no progress, would take it for a fault.

@@ -70,7 +70,9 @@ ordered_json slots_of(const Side& from, const Side& to, int parameter) {
   ordered_json slots = ordered_json::array();
   std::vector<int> origins = slot_origins(from.state, to.state, parameter);
   for (std::size_t i = 0; i < origins.size(); ++i) {
-    ordered_json slot = {{"name", to.table_of(parameter).slots[i].name}, {"from", nullptr}, {"column", origins[i]}};
+    const GanymedeStateSlot& own = to.table_of(parameter).slots[i];
+    ordered_json slot = {
+        {"name", own.name}, {"from", nullptr}, {"column", origins[i]}, {"per_row", own.shape == GANYMEDE_PER_ROW}};
     if (origins[i] >= 0) slot["from"] = from.table_of(parameter).slots[origins[i]].name;
     slots.push_back(std::move(slot));
   }
@@ -111,7 +113,10 @@ std::string describe_swap(const std::string& run, const std::string& configurati
   ordered_json parts = parts_of(from, to, model_spec::parameters(config.model));
   std::int64_t warm_steps = 0;
   for (const auto& part : parts) {
-    bool empty = std::ranges::any_of(part["slots"], [](const auto& slot) { return slot["from"].is_null(); });
+    // What has a value a row begins when the swap takes effect, however long it is warmed up.
+    bool empty = std::ranges::any_of(part["slots"], [](const auto& slot) {
+      return slot["from"].is_null() && !slot["per_row"].template get<bool>();
+    });
     int parameter = part["parameter"];
     if (empty) warm_steps = std::max(warm_steps, mature_after(to.table_of(parameter), to.name_of(parameter), hyper));
   }

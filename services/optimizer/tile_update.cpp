@@ -27,7 +27,9 @@ void fetch(const float* from, std::int64_t count) {
 /// copied.
 void fetch_next(const ChunkCall& call, std::int64_t count) {
   if (call.call.gradient != nullptr) fetch(call.call.gradient + count, count);
-  for (std::size_t i = 0; i < call.slots; i++) fetch(call.kept[i] + count, count);
+  for (std::size_t i = 0; i < call.slots; i++) {
+    if (call.kept[i] != nullptr) fetch(call.kept[i] + count, count);
+  }
   fetch(call.master + count, count);
 }
 
@@ -61,6 +63,10 @@ TileUpdate::Rule TileUpdate::rule_of(int parameter) const {
   rule.decayed = update.groups[rule.group].decays_vectors || spec.update == UpdateKind::decayed;
   rule.rows = static_cast<std::uint64_t>(spec.rows());
   rule.columns = static_cast<std::uint64_t>(spec.row_elements());
+  const placement::OptimizerFacts& optimizer = update.optimizer_of(parameter);
+  for (std::size_t i = 0; i < optimizer.slots.size(); i++) {
+    if (optimizer.per_row(i)) rule.row_columns.push_back(i);
+  }
   rule.heads = spec.heads;
   find_reductions(rule, parameter);
   return rule;
@@ -129,10 +135,11 @@ void TileUpdate::begin_chunk(ChunkCall& call, std::uint64_t index, float* redo) 
     return;
   }
   for (std::size_t i = 0; i < call.slots; i++) {
-    call.kept[i] = memory_.state[i].data() + placement_.state_offset(chunk, i);
+    call.kept[i] = memory_.state[i].data() + placement_.state_run(chunk, i).offset;
     call.state[i] = call.kept[i];
     call.new_state[i] = redo + (1 + i) * tile_elements;
   }
+  for (std::size_t i : rule.row_columns) call.state[i] = call.new_state[i] = call.kept[i] = nullptr;
   plugin.gradient = memory_.gradients.data() + chunk.shard_offset;
   plugin.state = call.state.data();
   plugin.new_state = call.new_state.data();
@@ -153,7 +160,9 @@ void TileUpdate::enter(ChunkCall& call, const Tile& tile, float* redo) const {
   call.call.master = scope_ == Scope::all ? call.call.master + way : zeros_.data();
   if (call.call.orthogonal != nullptr) call.call.orthogonal += way;
   if (call.call.gradient != nullptr) call.call.gradient += way;
-  for (std::size_t i = 0; i < call.slots; i++) call.state[i] = call.kept[i] += way;
+  for (std::size_t i = 0; i < call.slots; i++) {
+    if (call.kept[i] != nullptr) call.state[i] = call.kept[i] += way;
+  }
 }
 
 int TileUpdate::compute(ChunkCall& call, const Tile& tile, float* redo) const {
@@ -173,14 +182,39 @@ int TileUpdate::compute_bias(const Tile& tile, float* redo) const {
 
 void TileUpdate::copy(const ChunkCall& call, const Tile& tile, const float* redo) const {
   fetch_next(call, tile.count);
-  for (std::size_t i = 0; i < call.slots; i++) std::copy_n(redo + (1 + i) * tile_elements, tile.count, call.kept[i]);
+  for (std::size_t i = 0; i < call.slots; i++) {
+    if (call.kept[i] != nullptr) std::copy_n(redo + (1 + i) * tile_elements, tile.count, call.kept[i]);
+  }
   if (scope_ == Scope::state) return;
+  copy_row_values(tile);
   if (!call.publishes) {
     std::copy_n(redo, tile.count, call.master);
     return;
   }
   std::int64_t at = chunk_of(tile).shard_offset + tile.from;
   update_and_publish(memory_, placement_, call.bucket, at, {redo, static_cast<std::size_t>(tile.count)});
+}
+
+/// Of rows that begin in the tile, between the state and what travels: its old values go out in the first phase, what
+/// the worker has brought back comes in in the second. Neither changes while its phase lasts, so there is no redo area.
+void TileUpdate::copy_row_values(const Tile& tile) const {
+  const placement::Chunk& chunk = chunk_of(tile);
+  const std::vector<std::size_t>& columns = rules_[chunk.parameter].row_columns;
+  if (columns.empty()) return;
+  const placement::OwnedRange& range = placement_.owned[static_cast<std::size_t>(chunk.owned)];
+  std::int64_t first = chunk.first + tile.from;
+  std::int64_t before = placement_.rows_in(chunk.parameter, range.first, first - range.first).count;
+  auto slots = static_cast<std::int64_t>(columns.size());
+  for (std::int64_t i = 0; i < slots; i++) {
+    std::size_t column = columns[static_cast<std::size_t>(i)];
+    placement::StateRun run = placement_.state_run(range, first, tile.count, column);
+    std::span<float> kept = memory_.state[column].subspan(run.offset, run.count);
+    for (std::int64_t row = 0; row < run.count; row++) {
+      std::int64_t at = range.row_values_offset + (before + row) * slots + i;
+      if (chunk.phase == Phase::state) memory_.sent[at] = kept[row];
+      if (chunk.phase == Phase::master) kept[row] = memory_.returned[at];
+    }
+  }
 }
 
 void TileUpdate::fail_of_plugin(const Tile& tile, int code) const {

@@ -39,7 +39,7 @@ struct ChunkCall {
 
 /// The arithmetic of one tile in its two halves: `compute` reads gradient, master and state and writes the redo area
 /// alone; `copy` brings the redo area into what the chunk's phase updates: master, state and working copy, or state and
-/// `matrices_sent`, or master and working copy. Both may be done again from the start.
+/// `matrices_sent`, or master, working copy and per-row state. Both may be done again from the start.
 /// A redo area is [1 + columns][placement::tile_elements]: the master's, then one for each column of state.
 /// Thread-safe for different tiles, but for `begin`.
 class TileUpdate {
@@ -75,6 +75,7 @@ class TileUpdate {
     bool decayed = false;     // weight decay applies
     std::uint64_t began = 0;  // youngest_began
     std::uint64_t rows = 0, columns = 0;
+    std::vector<std::size_t> row_columns{};  // of state, with a value a row
     model_spec::HeadRows heads;
     // In the order of its optimizer's table.
     std::array<const double*, placement::reduction_kinds> reductions{};
@@ -85,6 +86,7 @@ class TileUpdate {
   void find_reductions(Rule& rule, int parameter) const;
   void begin_chunk(ChunkCall& call, std::uint64_t chunk, float* redo) const;
   int compute_bias(const Tile& tile, float* redo) const;
+  void copy_row_values(const Tile& tile) const;
   const placement::Chunk& chunk_of(const Tile& tile) const { return placement_.chunks[tile.chunk]; }
 
   const placement::Placement& placement_;

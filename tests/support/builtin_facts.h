@@ -11,7 +11,8 @@ inline std::vector<placement::OptimizerFacts> builtin_facts() {
   return {{"adamw", {"first_moment", "second_moment"}, false},
           {"lion", {"momentum"}, false},
           {"muon", {"momentum"}, true},
-          {"muonclip", {"momentum"}, true, {"attention_logit"}},
+          {"normuon", {"momentum", "row_second_moment"}, true, {"row_second_moment"}, true},
+          {"muonclip", {"momentum"}, true, {}, false, {"attention_logit"}},
           {"sgd", {"momentum"}, false}};
 }
 

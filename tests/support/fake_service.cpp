@@ -66,8 +66,9 @@ void serve(Kind kind, Context& context, const std::string& behaviour) {
 
 int play(Kind kind, int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "prepare") {
-    std::puts(R"({"plugins": [{"name": "adamw", "slots": ["momentum"], "matrices": false, "file": "plugins/fake.so",)"
-              R"( "hash": "00000000000000ff", "version": "1.0"}], "hyper": {}})");
+    std::puts(
+        R"({"plugins": [{"name": "adamw", "slots": ["momentum"], "matrices": false, "row_slots": [], "reductions": [],)"
+        R"( "updates_matrix": false, "file": "plugins/fake.so", "hash": "00000000000000ff", "version": "1.0"}], "hyper": {}})");
     return 0;
   }
   if (argc > 1 && std::string(argv[1]) == "inspect") {

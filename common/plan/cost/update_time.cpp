@@ -12,7 +12,7 @@ namespace {
 double chunk_ms(const config::Config& config, const placement::Placement& placement, const Hardware& hardware,
                 const placement::Chunk& chunk) {
   if (chunk.parameter < 0) return 0;
-  double state = 8.0 * static_cast<double>(placement.slots_of(chunk.parameter));
+  double state = 8.0 * static_cast<double>(placement.update.optimizer_of(chunk.parameter).element_slots());
   double working = config.compute.dtype == config::Dtype::bf16 ? 2 : 4, bytes = 12 + state + working;
   if (chunk.phase == placement::Phase::state) bytes = 4 + state + 4;
   if (chunk.phase == placement::Phase::master) bytes = 4 + 8 + working;

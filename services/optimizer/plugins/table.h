@@ -22,7 +22,8 @@ template <std::size_t slots, std::size_t keys>
 constexpr GanymedeOptimizer table(const char* name, const GanymedeStateSlot (&state)[slots],
                                   const GanymedeHyperParameter (&hyper_parameters)[keys],
                                   int (*update_chunk)(const GanymedeStep*, const GanymedeChunk*),
-                                  int (*apply_chunk)(const GanymedeStep*, const GanymedeChunk*) = nullptr) {
+                                  int (*apply_chunk)(const GanymedeStep*, const GanymedeChunk*) = nullptr,
+                                  int (*update_matrix)(const GanymedeStep*, const GanymedeMatrix*) = nullptr) {
   return {GANYMEDE_OPTIMIZER_ABI,
           sizeof(GanymedeOptimizer),
           name,
@@ -35,6 +36,7 @@ constexpr GanymedeOptimizer table(const char* name, const GanymedeStateSlot (&st
           hyper_parameters,
           update_chunk,
           apply_chunk,
+          update_matrix,
           0,
           nullptr};
 }

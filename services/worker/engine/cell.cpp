@@ -62,7 +62,7 @@ Cell map_cell(service::Context& context, std::uint64_t epoch) {
     cell.sent = context.segment(shm::matrices_name(epoch)).span<const float>("sent");
     cell.returned = context.segment(shm::matrices_name(epoch)).span<float>("returned");
   }
-  if (shm::handover_elements(config, placement) > 0)
+  if (shm::handover_room(config, placement).elements > 0)
     cell.handover = shm::handover_of(context.segment(shm::matrices_name(epoch)));
   cell.arena = context.segment("arena").span<std::byte>("values");
   cell.train = map_batches(batches, "", placement::rows_of(config, context.rank()).count, config.data.seq_len);

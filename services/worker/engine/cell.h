@@ -37,7 +37,7 @@ struct Cell {
   std::span<float> gradients;      // [shard_elements]
   std::span<const float> sent;     // [matrix_elements] of what is to be orthogonalised
   std::span<float> returned;       // [matrix_elements] of what came of it
-  shm::Handover handover;          // to the optimizer server, where it orthogonalises
+  shm::Handover handover;          // to the optimizer server, where it has something to do with matrices
   std::span<std::byte> arena;
   Batches train;
   Batches validation;  // one slot

@@ -6,6 +6,7 @@
 #include "common/base/error.h"
 #include "common/os/futex.h"
 #include "common/plan/matrix_updates.h"
+#include "services/worker/engine/matrix_places.h"
 
 namespace ganymede::worker {
 
@@ -25,45 +26,8 @@ newton_schulz::Settings settings_of(const config::NewtonSchulz& config) {
   return settings;
 }
 
-const MatrixPart* part_of(const Matrix& matrix, int member) {
-  auto found =
-      std::find_if(matrix.parts.begin(), matrix.parts.end(), [&](auto& part) { return part.member == member; });
-  return found == matrix.parts.end() ? nullptr : &*found;
-}
-
 void copy(const float* from, std::int64_t elements, float* to) {
   std::memcpy(to, from, static_cast<std::size_t>(elements) * sizeof(float));
-}
-
-/// Calls visit(matrix, part, offset in the buffer) for each part of what travels to (`there`) or from other members, in
-/// the order in which it lies in the buffers of the exchange.
-template <class Visit>
-void for_travelling(const placement::BucketMatrices& bucket, int own, bool there, const Visit& visit) {
-  const std::vector<std::int64_t>& boundaries = there ? bucket.sent : bucket.received;
-  std::vector<std::int64_t> next(boundaries.begin(), boundaries.end());
-  for (std::size_t i = 0; i < bucket.matrices.size(); ++i) {
-    const Matrix& matrix = bucket.matrices[i];
-    for (const MatrixPart& part : matrix.parts) {
-      bool mine = there ? part.member == own : matrix.owner == own;
-      if (part.member == matrix.owner || !mine) continue;
-      std::int64_t& at = next[static_cast<std::size_t>(there ? matrix.owner : part.member)];
-      visit(static_cast<int>(i), part, at);
-      at += part.rows * matrix.columns;
-    }
-  }
-}
-
-/// Where each matrix of this member that came from several begins in its buffer: batch after batch.
-std::map<int, std::int64_t> places_of(const placement::BucketMatrices& bucket, int own) {
-  std::map<int, std::int64_t> places;
-  std::int64_t at = 0;
-  for (const MatrixBatch& batch : placement::batches_of(bucket, own, false)) {
-    for (int matrix : batch.matrices) {
-      places[matrix] = at;
-      at += batch.rows * batch.columns;
-    }
-  }
-  return places;
 }
 
 std::vector<std::size_t> in_bytes(const std::vector<std::int64_t>& elements) {
@@ -82,7 +46,7 @@ MatrixOperations::MatrixOperations(Workbench& bench, const plan::StepPlan& plan)
       products_(bench.config.newton_schulz.dtype == config::Dtype::bf16 ? newton_schulz::Element::bf16
                                                                         : newton_schulz::Element::fp32) {
   for (const placement::OwnedRange& range : bench.placement.owned)
-    own_offset_.emplace(range.parameter, range.matrix_offset);
+    own_place_.emplace(range.parameter, OwnPlace{range.matrix_offset, range.row_values_offset});
 }
 
 void MatrixOperations::install(OperationTable& table) {
@@ -98,12 +62,14 @@ std::span<float> MatrixOperations::buffer(const Operation& operation, BufferKind
   return {reinterpret_cast<float*>(bench_.pool + found.offset), static_cast<std::size_t>(found.bytes) / sizeof(float)};
 }
 
-const float* MatrixOperations::own_rows(const Matrix& matrix) const {
-  return bench_.cell.sent.data() + own_offset_.at(matrix.parameter);
+RowsAt<const float> MatrixOperations::own_rows(const Matrix& matrix) const {
+  const OwnPlace& place = own_place_.at(matrix.parameter);
+  return {bench_.cell.sent.data() + place.rows, bench_.cell.sent.data() + place.row_values};
 }
 
-float* MatrixOperations::own_result(const Matrix& matrix) {
-  return bench_.cell.returned.data() + own_offset_.at(matrix.parameter);
+RowsAt<float> MatrixOperations::own_result(const Matrix& matrix) {
+  const OwnPlace& place = own_place_.at(matrix.parameter);
+  return {bench_.cell.returned.data() + place.rows, bench_.cell.returned.data() + place.row_values};
 }
 
 /// After a kill the optimizer server may have begun with what there is already: it stays as it is.
@@ -135,60 +101,75 @@ void MatrixOperations::send(const Operation& operation) {
   const placement::BucketMatrices& all = matrices_[static_cast<std::size_t>(operation.bucket)];
   int own = bucket.index_in_group;
   std::span<float> out = buffer(operation, BufferKind::rows_out), in = buffer(operation, BufferKind::rows_in);
-  for_travelling(all, own, true, [&](int index, const MatrixPart& part, std::int64_t at) {
-    const Matrix& matrix = all.matrices[static_cast<std::size_t>(index)];
-    copy(own_rows(matrix), part.rows * matrix.columns, out.data() + at);
+  for_travelling(all, own, true, [&](int, const Matrix& matrix, const MatrixPart& part, std::int64_t at) {
+    copy_rows(own_rows(matrix), matrix, part, travelling_at(out.data() + at, matrix, part));
   });
   auto sent = in_bytes(all.sent), received = in_bytes(all.received);
   bench_.surroundings.wait(bench_.communicators.update(bucket).all_to_all(
       std::as_bytes(out).first(sent.back()), sent, std::as_writable_bytes(in).first(received.back()), received,
       {plan::name(bucket.kind), "update_send"}));
   std::span<float> whole = buffer(operation, BufferKind::matrices);
-  std::map<int, std::int64_t> places = places_of(all, own);
-  for_travelling(all, own, false, [&](int index, const MatrixPart& part, std::int64_t at) {
-    std::int64_t columns = all.matrices[static_cast<std::size_t>(index)].columns;
-    copy(in.data() + at, part.rows * columns, whole.data() + places.at(index) + part.first_row * columns);
+  std::map<int, Place> places = places_of(all, own);
+  for_travelling(all, own, false, [&](int index, const Matrix& matrix, const MatrixPart& part, std::int64_t at) {
+    copy_rows(travelling_at<const float>(in.data() + at, matrix, part), matrix, part,
+              whole_at(whole.data(), places.at(index), matrix, part));
   });
   for (const auto& [index, place] : places) {
     const Matrix& matrix = all.matrices[static_cast<std::size_t>(index)];
     const MatrixPart* part = part_of(matrix, own);
-    if (part == nullptr) continue;
-    copy(own_rows(matrix), part->rows * matrix.columns, whole.data() + place + part->first_row * matrix.columns);
+    if (part != nullptr) copy_rows(own_rows(matrix), matrix, *part, whole_at(whole.data(), place, matrix, *part));
   }
 }
 
-/// newton_schulz.where = optimizer. Returns as newton_schulz::orthogonalise.
-std::optional<std::int64_t> MatrixOperations::hand_over(const newton_schulz::Batch& batch) {
+/// To be orthogonalised, or as they were orthogonalised here, to be updated. Returns as newton_schulz::orthogonalise.
+std::optional<std::int64_t> MatrixOperations::hand_over(const Work& work, int bucket, bool orthogonalise) {
   const shm::Handover& handover = bench_.cell.handover;
-  std::int64_t elements = batch.rows * batch.cols;
-  for (float* to = handover.in.data(); const newton_schulz::Place& place : batch.matrices) {
-    copy(place.in, elements, to);
+  std::int64_t elements = work.rows * work.columns, values = work.rows * work.row_slots;
+  for (float* to = handover.in.data(); const newton_schulz::Place& place : work.places) {
+    copy(orthogonalise ? place.in : place.out, elements, to);
     to += elements;
   }
-  handover.words->rows.store(static_cast<std::uint64_t>(batch.rows), std::memory_order_release);
-  handover.words->columns.store(static_cast<std::uint64_t>(batch.cols), std::memory_order_release);
-  handover.words->count.store(batch.matrices.size(), std::memory_order_release);
+  if (work.updater >= 0) {
+    const std::vector<Matrix>& all = matrices_[static_cast<std::size_t>(bucket)].matrices;
+    for (std::size_t i = 0; i < work.matrices.size(); ++i) {
+      auto parameter = static_cast<std::uint64_t>(all[static_cast<std::size_t>(work.matrices[i])].parameter);
+      handover.parameter[i].store(parameter, std::memory_order_release);
+      copy(work.row_values[i], values, handover.rows_in.data() + static_cast<std::int64_t>(i) * values);
+    }
+  }
+  handover.words->work.store(
+      (orthogonalise ? shm::handover_orthogonalise : 0) | (work.updater >= 0 ? shm::handover_update : 0),
+      std::memory_order_release);
+  handover.words->step.store(bench_.pass.step, std::memory_order_release);
+  handover.words->rows.store(static_cast<std::uint64_t>(work.rows), std::memory_order_release);
+  handover.words->columns.store(static_cast<std::uint64_t>(work.columns), std::memory_order_release);
+  handover.words->count.store(work.places.size(), std::memory_order_release);
   std::uint64_t number = handover.words->request.load(std::memory_order_acquire) + 1;
   os::store_and_wake(handover.words->request, number);
   bench_.surroundings.wait(
       WaitKind::update, handover.words->answer, [number](std::uint64_t value) { return value == number; },
-      "matrices that the optimizer server orthogonalises");
-  for (const float* from = handover.out.data(); const newton_schulz::Place& place : batch.matrices) {
+      "matrices that the optimizer server has");
+  for (const float* from = handover.out.data(); const newton_schulz::Place& place : work.places) {
     copy(from, elements, place.out);
     from += elements;
   }
+  for (std::size_t i = 0; work.updater >= 0 && i < work.matrices.size(); ++i)
+    copy(handover.rows_out.data() + static_cast<std::int64_t>(i) * values, values, work.new_row_values[i]);
   std::uint64_t overflowed = handover.words->overflowed.load(std::memory_order_acquire);
   if (overflowed == 0) return {};
   return static_cast<std::int64_t>(overflowed) - 1;
 }
 
-void MatrixOperations::run(const newton_schulz::Batch& batch, const placement::Bucket& bucket,
-                           std::span<const int> matrices) {
+void MatrixOperations::run(const Work& work, const placement::Bucket& bucket) {
   bool here = bench_.config.newton_schulz.where == config::OrthogonaliseWhere::worker;
-  auto bad = here ? newton_schulz::orthogonalise(products_, batch, settings_, workspace_) : hand_over(batch);
-  if (!bad) return;
   auto b = static_cast<std::size_t>(&bucket - bench_.placement.buckets.data());
-  int parameter = matrices_[b].matrices[static_cast<std::size_t>(matrices[static_cast<std::size_t>(*bad)])].parameter;
+  std::optional<std::int64_t> bad;
+  if (here)
+    bad = newton_schulz::orthogonalise(products_, {work.places, work.rows, work.columns}, settings_, workspace_);
+  if (!bad && (!here || work.updater >= 0)) bad = hand_over(work, static_cast<int>(b), !here);
+  if (!bad) return;
+  int index = work.matrices[static_cast<std::size_t>(*bad)];
+  int parameter = matrices_[b].matrices[static_cast<std::size_t>(index)].parameter;
   fail(
       "the momentum of {} could not be orthogonalised in step {}: the iteration overflowed; choose other "
       "newton_schulz.coefficients or newton_schulz.dtype = \"fp32\"",
@@ -198,41 +179,50 @@ void MatrixOperations::run(const newton_schulz::Batch& batch, const placement::B
 /// Matrices that lie whole in this rank's segment, where they lie. What the optimizer server takes has room for some.
 void MatrixOperations::orthogonalise_whole(int bucket, const MatrixBatch& batch) {
   const auto& all = matrices_[static_cast<std::size_t>(bucket)].matrices;
-  std::vector<newton_schulz::Place> places;
+  bool handed_over = bench_.config.newton_schulz.where == config::OrthogonaliseWhere::optimizer || batch.updater >= 0;
+  std::size_t count = batch.matrices.size(), size = count;
+  if (handed_over)
+    size = static_cast<std::size_t>(plan::batch_size(batch.rows, batch.columns, static_cast<std::int64_t>(count)));
+  for (std::size_t first = 0; first < count; first += size) {
+    Work work(batch, std::span(batch.matrices).subspan(first, std::min(size, count - first)));
+    for (int index : work.matrices) {
+      const Matrix& matrix = all[static_cast<std::size_t>(index)];
+      RowsAt<const float> own = own_rows(matrix);
+      RowsAt<float> result = own_result(matrix);
+      work.places.push_back({own.elements, result.elements});
+      work.row_values.push_back(own.row_values);
+      work.new_row_values.push_back(result.row_values);
+    }
+    run(work, bench_.placement.buckets[static_cast<std::size_t>(bucket)]);
+  }
+}
+
+/// Of matrices that came from several members, in the buffers of the operation.
+void MatrixOperations::orthogonalise_gathered(const Operation& operation, const MatrixBatch& batch,
+                                              const std::map<int, Place>& places) {
+  const float* in = buffer(operation, BufferKind::matrices).data();
+  float* out = buffer(operation, BufferKind::orthogonal).data();
+  Work work(batch, batch.matrices);
   for (int index : batch.matrices) {
-    const Matrix& matrix = all[static_cast<std::size_t>(index)];
-    places.push_back({own_rows(matrix), own_result(matrix)});
+    const Place& place = places.at(index);
+    work.places.push_back({in + place.elements, out + place.elements});
+    work.row_values.push_back(in + place.row_values);
+    work.new_row_values.push_back(out + place.row_values);
   }
-  std::size_t size = places.size();
-  if (bench_.config.newton_schulz.where == config::OrthogonaliseWhere::optimizer) {
-    size =
-        static_cast<std::size_t>(plan::batch_size(batch.rows, batch.columns, static_cast<std::int64_t>(places.size())));
-  }
-  for (std::size_t first = 0; first < places.size(); first += size) {
-    std::size_t together = std::min(size, places.size() - first);
-    run({std::span(places).subspan(first, together), batch.rows, batch.columns},
-        bench_.placement.buckets[static_cast<std::size_t>(bucket)], std::span(batch.matrices).subspan(first, together));
-  }
+  run(work, bench_.placement.buckets[static_cast<std::size_t>(operation.bucket)]);
 }
 
 void MatrixOperations::orthogonalise(const Operation& operation) {
   if (skipped()) return;
-  const placement::Bucket& bucket = bench_.placement.buckets[static_cast<std::size_t>(operation.bucket)];
+  int own = bench_.placement.buckets[static_cast<std::size_t>(operation.bucket)].index_in_group;
   const placement::BucketMatrices& all = matrices_[static_cast<std::size_t>(operation.bucket)];
   if (!returned_already(operation.bucket)) {
     await_first_phase(operation.bucket);
-    for (const MatrixBatch& batch : placement::batches_of(all, bucket.index_in_group, true))
-      orthogonalise_whole(operation.bucket, batch);
+    for (const MatrixBatch& batch : placement::batches_of(all, own, true)) orthogonalise_whole(operation.bucket, batch);
   }
-  const float* in = buffer(operation, BufferKind::matrices).data();
-  float* out = buffer(operation, BufferKind::orthogonal).data();
-  for (const MatrixBatch& batch : placement::batches_of(all, bucket.index_in_group, false)) {
-    auto count = static_cast<std::int64_t>(batch.matrices.size());
-    run({newton_schulz::side_by_side(in, out, count, batch.rows, batch.columns), batch.rows, batch.columns}, bucket,
-        batch.matrices);
-    in += batch.elements();
-    out += batch.elements();
-  }
+  std::map<int, Place> places = places_of(all, own);
+  for (const MatrixBatch& batch : placement::batches_of(all, own, false))
+    orthogonalise_gathered(operation, batch, places);
   if (!all.travels()) publish(operation.bucket);
 }
 
@@ -243,25 +233,23 @@ void MatrixOperations::bring_back(const Operation& operation) {
   int own = bucket.index_in_group;
   std::span<float> out = buffer(operation, BufferKind::rows_out), in = buffer(operation, BufferKind::rows_in);
   const float* whole = buffer(operation, BufferKind::orthogonal).data();
-  std::map<int, std::int64_t> places = places_of(all, own);
-  for_travelling(all, own, false, [&](int index, const MatrixPart& part, std::int64_t at) {
-    std::int64_t columns = all.matrices[static_cast<std::size_t>(index)].columns;
-    copy(whole + places.at(index) + part.first_row * columns, part.rows * columns, in.data() + at);
+  std::map<int, Place> places = places_of(all, own);
+  for_travelling(all, own, false, [&](int index, const Matrix& matrix, const MatrixPart& part, std::int64_t at) {
+    copy_rows(whole_at(whole, places.at(index), matrix, part), matrix, part,
+              travelling_at(in.data() + at, matrix, part));
   });
   auto sent = in_bytes(all.received), received = in_bytes(all.sent);
   bench_.surroundings.wait(bench_.communicators.update(bucket).all_to_all(
       std::as_bytes(in).first(sent.back()), sent, std::as_writable_bytes(out).first(received.back()), received,
       {plan::name(bucket.kind), "update_return"}));
   if (returned_already(operation.bucket)) return;
-  for_travelling(all, own, true, [&](int index, const MatrixPart& part, std::int64_t at) {
-    const Matrix& matrix = all.matrices[static_cast<std::size_t>(index)];
-    copy(out.data() + at, part.rows * matrix.columns, own_result(matrix));
+  for_travelling(all, own, true, [&](int, const Matrix& matrix, const MatrixPart& part, std::int64_t at) {
+    copy_rows(travelling_at<const float>(out.data() + at, matrix, part), matrix, part, own_result(matrix));
   });
   for (const auto& [index, place] : places) {
     const Matrix& matrix = all.matrices[static_cast<std::size_t>(index)];
     const MatrixPart* part = part_of(matrix, own);
-    if (part == nullptr) continue;
-    copy(whole + place + part->first_row * matrix.columns, part->rows * matrix.columns, own_result(matrix));
+    if (part != nullptr) copy_rows(whole_at(whole, place, matrix, *part), matrix, *part, own_result(matrix));
   }
   publish(operation.bucket);
 }

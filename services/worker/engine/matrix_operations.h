@@ -7,6 +7,7 @@
 #include "common/newton_schulz/orthogonalise.h"
 #include "common/placement/matrices.h"
 #include "services/worker/engine/executor/executor.h"
+#include "services/worker/engine/matrix_places.h"
 #include "services/worker/engine/workbench.h"
 #include "services/worker/muon/torch_products.h"
 
@@ -34,16 +35,38 @@ class MatrixOperations {
   void await_first_phase(int bucket);
   void publish(int bucket);
   void orthogonalise_whole(int bucket, const placement::MatrixBatch& batch);
-  void run(const newton_schulz::Batch& batch, const placement::Bucket& bucket, std::span<const int> matrices);
-  std::optional<std::int64_t> hand_over(const newton_schulz::Batch& batch);
+  void orthogonalise_gathered(const plan::Operation& operation, const placement::MatrixBatch& batch,
+                              const std::map<int, Place>& places);
+  /// Matrices of one shape: where each lies and where its result goes, with old and new values of its per-row slots.
+  struct Work {
+    Work(const placement::MatrixBatch& batch, std::span<const int> some)
+        : matrices(some),
+          rows(batch.rows),
+          columns(batch.columns),
+          row_slots(batch.row_slots),
+          updater(batch.updater) {}
+
+    std::span<const int> matrices;  // of the bucket
+    std::int64_t rows, columns;
+    int row_slots, updater;
+    std::vector<newton_schulz::Place> places;
+    std::vector<const float*> row_values;
+    std::vector<float*> new_row_values;
+  };
+  void run(const Work& work, const placement::Bucket& bucket);
+  std::optional<std::int64_t> hand_over(const Work& work, int bucket, bool orthogonalise);
   std::span<float> buffer(const plan::Operation& operation, plan::BufferKind kind) const;
-  const float* own_rows(const placement::Matrix& matrix) const;
-  float* own_result(const placement::Matrix& matrix);
+  /// Where the segment has this rank's rows of a matrix, and behind them the values of their per-row slots.
+  struct OwnPlace {
+    std::int64_t rows = 0, row_values = 0;
+  };
+  RowsAt<const float> own_rows(const placement::Matrix& matrix) const;
+  RowsAt<float> own_result(const placement::Matrix& matrix);
 
   Workbench& bench_;
   const plan::StepPlan& plan_;
   std::vector<placement::BucketMatrices> matrices_;  // by bucket
-  std::map<int, std::int64_t> own_offset_;           // by parameter: where its rows of this rank lie in the segment
+  std::map<int, OwnPlace> own_place_;                // by parameter
   newton_schulz::Settings settings_;
   muon::TorchProducts products_;
   newton_schulz::Workspace workspace_;

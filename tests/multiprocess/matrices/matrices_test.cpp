@@ -8,7 +8,8 @@
 #include "tests/support/process_wait.h"
 #include "tests/support/undisturbed_run.h"
 
-/// Real runs with Muon for the matrices of layers, AdamW for the rest: whole matrices whose rows lie on several ranks.
+/// Real runs with Muon or NorMuon for the matrices of layers, AdamW for the rest: whole matrices whose rows lie on
+/// several ranks.
 namespace ganymede::test {
 namespace {
 
@@ -99,12 +100,42 @@ TEST(Matrices, TheOptimizerServerOrthogonalisesAsWell) {
     ASSERT_LE(std::abs(found[i] - expected[i]), 1e-3 * expected[i]) << "step " << i + 1;
 }
 
+/// A matrix is updated as a whole by the optimizer server of its owner, wherever it was orthogonalised.
+class Normuon : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Normuon, KilledServicesChangeNoBit) {
+  auto normuon = settings(40);
+  for (const char* more : {"optimizer.name=normuon", "optimizer.lr=3e-3", GetParam()}) normuon.emplace_back(more);
+  TrainingRun run(normuon);
+  run.start();
+  for (std::uint64_t step : {4, 10, 16, 22}) {
+    run.wait_for_step(step);
+    ::kill(run.pid_of(step % 3 == 1 ? "optimizer" : "worker", static_cast<int>(step / 2 % 2)), SIGKILL);
+  }
+  EXPECT_EQ(run.wait(), 0) << run.output();
+  UndisturbedRun(normuon).expect_same(run);
+  EXPECT_LT(run.losses().back(), run.losses().front() - 0.5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Matrices, Normuon,
+                         ::testing::Values("newton_schulz.where=worker", "newton_schulz.where=optimizer"),
+                         [](const auto& tested) { return std::string(tested.param).substr(20); });
+
+class OtherWorld : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Matrices, OtherWorld, ::testing::Values("muon", "normuon"),
+                         [](const auto& tested) { return std::string(tested.param); });
+
 /// The state of both optimizers goes through a checkpoint into a world with other shards.
-TEST(Matrices, ACheckpointGoesOnInAnotherWorld) {
-  TrainingRun whole(settings(40)), half(settings(20));
+TEST_P(OtherWorld, ACheckpointGoesOn) {
+  auto with = [](int steps) {
+    auto all = settings(steps);
+    all.push_back(std::string("optimizer.name=") + GetParam());
+    return all;
+  };
+  TrainingRun whole(with(40)), half(with(20));
   ASSERT_EQ(whole.train(), 0) << whole.output();
   ASSERT_EQ(half.train(), 0) << half.output();
-  auto three_ranks = settings(40);
+  auto three_ranks = with(40);
   three_ranks.emplace_back("parallel.ranks=3");
   TrainingRun three(three_ranks);
   ASSERT_EQ(three.train({"--from", half.folder()}), 0) << three.output();

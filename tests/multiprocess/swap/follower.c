@@ -15,7 +15,7 @@ static int update_chunk(const GanymedeStep* step, const GanymedeChunk* chunk) {
   return 0;
 }
 
-static const GanymedeStateSlot slots[] = {{"own", "own"}};
+static const GanymedeStateSlot slots[] = {{"own", "own", GANYMEDE_PER_ELEMENT, 0}};
 static const GanymedeOptimizer table = {.abi = FOLLOWER_ABI,
                                         .size = sizeof(GanymedeOptimizer),
                                         .name = "follower",

@@ -49,6 +49,26 @@ TEST(Swap, ToMuonAndBackLosesNoStepAndTheLossHasNoBump) {
   }
 }
 
+/// Its means of rows begin with the first step in force: nothing is to be warmed up, and nothing has to be forced.
+TEST(Swap, FromMuonToNormuonTakesTheMomentumOverAtOnce) {
+  constexpr int steps = 120;
+  auto muon = swap_settings(2, steps);
+  for (const char* more : {"optimizer.name=muon", "optimizer.lr=0.02", "optimizer.group.rest.lr=3e-3"})
+    muon.emplace_back(more);
+  TrainingRun run(muon);
+  run.start();
+  run.wait_for_step(20);
+  auto there = swap(run, {"normuon", "--set", "lr=0.01"});
+  EXPECT_EQ(there.exit_code, 0) << there.output;
+  EXPECT_THAT(there.output, HasSubstr("on: optimizer muon → normuon"));
+  ASSERT_EQ(run.wait(240), 0) << run.output();
+  expect_each_step_once(run, steps);
+  std::uint64_t first = first_step_of_epoch(run, 1);
+  ASSERT_GT(first, 20u);
+  ASSERT_LE(first + 10, static_cast<std::uint64_t>(steps)) << "the machine was too slow for this test";
+  EXPECT_LE(mean(run.losses(), first, 10), mean(run.losses(), first - 10, 10));
+}
+
 /// The swap from step 11 on, with its takeover 13 steps later.
 struct Disturbance {
   std::string name, victim;

@@ -108,26 +108,12 @@ class TestCell : public service::Context {
   }
   /// The state after `step` in master and slots.
   void fill(std::uint64_t step) {
-    for (const std::string& slot : all_slots()) {
-      for (const placement::OwnedRange& range : placement_.owned) {
-        const std::string& name = placement_.parameters[range.parameter].name;
-        TestValues value(slot, name, step);
-        std::span<float> values = array(slot).subspan(range.shard_offset, range.count);
-        for (std::int64_t i = 0; i < range.count; ++i) values[i] = value(range.first + i);
-      }
-    }
+    for_values(step, [](float& held, float value) { held = value; });
   }
   /// How many owned elements differ from the state after `step`.
   std::int64_t wrong_elements(std::uint64_t step) {
     std::int64_t wrong = 0;
-    for (const std::string& slot : all_slots()) {
-      for (const placement::OwnedRange& range : placement_.owned) {
-        const std::string& name = placement_.parameters[range.parameter].name;
-        TestValues value(slot, name, step);
-        std::span<float> values = array(slot).subspan(range.shard_offset, range.count);
-        for (std::int64_t i = 0; i < range.count; ++i) wrong += values[i] != value(range.first + i);
-      }
-    }
+    for_values(step, [&](float& held, float value) { wrong += held != value; });
     return wrong;
   }
   void decide(step_protocol::DecisionRecord record) {
@@ -151,6 +137,26 @@ class TestCell : public service::Context {
   std::uint64_t job_ = 1;
 
  private:
+  /// Calls visit(value in the segment, value after `step`) for the master and all slots of all that the cell owns.
+  template <class Visit>
+  void for_values(std::uint64_t step, const Visit& visit) {
+    auto run = [&](std::span<float> values, const std::string& slot, const placement::OwnedRange& range,
+                   std::int64_t first) {
+      TestValues value(slot, placement_.parameters[range.parameter].name, step);
+      for (float& held : values) visit(held, value(first++));
+    };
+    for (const placement::OwnedRange& range : placement_.owned) {
+      run(array(master_slot).subspan(range.shard_offset, range.count), master_slot, range, range.first);
+      const std::vector<std::string>& slots = placement_.update.optimizer_of(range.parameter).slots;
+      for (std::size_t i = 0; i < slots.size(); ++i) {
+        placement::StateRun at = placement_.state_run(range, i);
+        auto column = segment(shm::state_name(epoch_)).span<float>(fmt::format("slot.{}", i));
+        bool rows = placement_.per_row(range.parameter, i);
+        std::int64_t first = rows ? placement_.rows_in(range.parameter, range.first, range.count).first : range.first;
+        run(column.subspan(at.offset, at.count), slots[i], range, first);
+      }
+    }
+  }
   void make_segments(const std::vector<shm::Layout>& layouts) {
     for (const shm::Layout& layout : layouts) {
       os::Fd fd(::memfd_create(layout.name.c_str(), MFD_CLOEXEC));

@@ -245,8 +245,8 @@ TEST(NodeMessages, OfASwapSurviveTheWay) {
   wishes.change = step_protocol::Setting{.number = 5, .lr = 0.1, .weight_decay = 0.2, .clip_norm = 0.3};
   wishes.change->state_epoch = 2;
   wishes.change->warm_steps = 20;
-  wishes.epoch =
-      EpochOrder{2, "[optimizer]", {{{"muon", {"momentum"}, true, {"attention_logit"}}, "plugins/muon.so", 77, "1.0"}}};
+  placement::OptimizerFacts facts{"normuon", {"momentum", "rows"}, true, {"rows"}, true, {"attention_logit"}};
+  wishes.epoch = EpochOrder{2, "[optimizer]", {{facts, "plugins/normuon.so", 77, "1.0"}}};
   auto order = msg::Message::build(1, 1, [&](auto& builder) { return pack(builder, wishes); });
   NodeWishes heard = unpack(*order.as<fbs::NodeOrders>());
   EXPECT_EQ(heard.change->state_epoch, 2u);
@@ -255,8 +255,7 @@ TEST(NodeMessages, OfASwapSurviveTheWay) {
   EXPECT_EQ(heard.epoch->epoch, 2u);
   EXPECT_EQ(heard.epoch->configuration, "[optimizer]");
   ASSERT_EQ(heard.epoch->plugins.size(), 1u);
-  EXPECT_EQ(heard.epoch->plugins[0].facts,
-            (placement::OptimizerFacts{"muon", {"momentum"}, true, {"attention_logit"}}));
+  EXPECT_EQ(heard.epoch->plugins[0].facts, facts);
   EXPECT_EQ(heard.epoch->plugins[0].hash, 77u);
   EXPECT_EQ(heard.epoch->plugins[0].version, "1.0");
 }

@@ -2,11 +2,15 @@
 
 #include <ATen/ATen.h>
 
+#include <atomic>
+#include <cmath>
 #include <functional>
 #include <thread>
 
 #include "common/base/hash.h"
 #include "common/base/random.h"
+#include "common/cell/layouts.h"
+#include "services/optimizer/matrix_update.h"
 #include "services/optimizer/plugin.h"
 #include "services/optimizer/server.h"
 #include "services/optimizer/update_engine.h"
@@ -19,15 +23,22 @@ namespace ganymede::worker {
 namespace {
 
 constexpr std::uint64_t optimizer_hash = 42;
-const std::vector<double> hyper = {0.9,  0.95, 1e-8,
-                                   0.95, 1,    0};  // adamw: beta1, beta2, eps; muon: momentum, nesterov, …
+/// By name, as in a record.
+const std::map<std::string, std::vector<double>> hyper_parameters = {
+    {"muon", {0.9, 0.95, 1e-8, /* momentum, nesterov, scale_rule */ 0.95, 1, 0}},
+    {"normuon", {0.9, 0.95, 1e-8, /* beta2, eps, momentum, nesterov */ 0.9, 1e-8, 0.95, 1}}};
 
-config::Config muon_config(const config::Parallel& parallel) {
+struct Case {
+  config::Parallel parallel;
+  std::string optimizer = "muon";
+};
+
+config::Config config_of(const Case& run) {
   config::Config config = tiny_config();
-  config.parallel = parallel;
+  config.parallel = run.parallel;
   config.model.expert_ffn = 20;
-  config.data.rows_per_step = parallel.ranks;
-  config.optimizer.name = "muon";
+  config.data.rows_per_step = run.parallel.ranks;
+  config.optimizer.name = run.optimizer;
   config.optimizer.groups[config::rest_group].optimizer = "adamw";
   return config;
 }
@@ -48,6 +59,7 @@ void decide(TestCell& cell, std::uint64_t step) {
   record.group_count = 2;
   record.groups[0] = {0.02, 0.1};
   record.groups[1] = {0.003, 0.1};
+  const std::vector<double>& hyper = hyper_parameters.at(cell.config().optimizer.name);
   record.hyper_count = hyper.size();
   std::copy(hyper.begin(), hyper.end(), record.hyper);
   record.optimizer_hash = optimizer_hash;
@@ -57,41 +69,94 @@ void decide(TestCell& cell, std::uint64_t step) {
   cell.control().block->decided_step.store(step);
 }
 
-/// Parameters after `steps` updates in a world. `again`: every worker does its part twice, as after a new generation.
-/// `look` sees the world before it goes.
-std::map<std::string, std::vector<float>> updated(const config::Parallel& parallel, int steps, bool again = false,
+optimizer::Tables tables_of(const config::Config& config) {
+  optimizer::Tables tables;
+  for (const std::string& name : config::optimizers_of(config.optimizer))
+    tables.push_back(optimizer::load_plugin(GANYMEDE_BINARY_DIR "/plugins/" + name + ".so").table);
+  return tables;
+}
+
+/// The update of the optimizer server of a rank.
+void serve_update(TestCell& cell) {
+  optimizer::EngineOptions options;
+  options.optimizer_hash = optimizer_hash;
+  optimizer::CellMemory memory = optimizer::attach(cell);
+  optimizer::UpdateEngine server(cell.placement(), tables_of(cell.config()), memory, options);
+  while (server.advance().action.kind != step_protocol::UpdateActionKind::await_decision) std::this_thread::yield();
+}
+
+/// Its thread beside, until `done`. `dies`: each request is done once by a predecessor that is killed before it
+/// answers.
+void serve_matrices(TestCell& cell, bool dies, const std::atomic<bool>& done) {
+  if (shm::handover_room(cell.config(), cell.placement()).elements == 0) return;
+  optimizer::CellMemory memory = optimizer::attach(cell);
+  optimizer::MatrixUpdate update(cell.placement(), tables_of(cell.config()), memory);
+  shm::Handover handover = shm::handover_of(cell.segment(shm::matrices_name(0)));
+  auto one_by_one = [](std::int64_t tasks, const std::function<void(std::int64_t)>& body) {
+    for (std::int64_t i = 0; i < tasks; ++i) body(i);
+  };
+  while (!done) {
+    const shm::HandoverWords& words = *handover.words;
+    if (dies && words.request != words.answer) {
+      optimizer::HandedOver batch{static_cast<std::int64_t>(words.count), static_cast<std::int64_t>(words.rows),
+                                  static_cast<std::int64_t>(words.columns)};
+      update.run(handover, batch, one_by_one);
+      std::fill(handover.out.begin(), handover.out.end(), NAN);
+      std::fill(handover.rows_out.begin(), handover.rows_out.end(), NAN);
+    }
+    if (!optimizer::answer_handover(handover, {}, &update, one_by_one)) std::this_thread::yield();
+  }
+}
+
+/// What the rank holds of per-row slots, "PARAMETER/rows" [rows].
+void add_row_state(TestCell& cell, std::map<std::string, std::vector<float>>& all) {
+  const placement::Placement& placement = cell.placement();
+  for (const placement::OwnedRange& range : placement.owned) {
+    const model_spec::ParameterSpec& parameter = placement.parameters[static_cast<std::size_t>(range.parameter)];
+    if (!placement.per_row(range.parameter, 1)) continue;
+    std::vector<float>& values = all[parameter.name + "/rows"];
+    values.resize(static_cast<std::size_t>(parameter.rows()));
+    placement::StateRun run = placement.state_run(range, 1);
+    auto held = cell.segment(shm::state_name(0)).span<float>("slot.1").subspan(run.offset, run.count);
+    std::copy(held.begin(), held.end(),
+              values.begin() + placement.rows_in(range.parameter, range.first, range.count).first);
+  }
+}
+
+/// Parameters, and state of rows, after `steps` updates in a world. `again`: every worker does its part twice, as after
+/// a new generation, and every server that is asked for matrices dies once. `look` sees the world before it goes.
+std::map<std::string, std::vector<float>> updated(const Case& run, int steps, bool again = false,
                                                   const std::function<void(TestWorld&)>& look = {}) {
-  const optimizer::Plugin muon = optimizer::load_plugin(GANYMEDE_BINARY_DIR "/plugins/muon.so");
-  const optimizer::Plugin adamw = optimizer::load_plugin(GANYMEDE_BINARY_DIR "/plugins/adamw.so");
-  TestWorld world(muon_config(parallel));
+  TestWorld world(config_of(run));
   for (std::uint64_t step = 1; step <= static_cast<std::uint64_t>(steps); ++step) {
-    std::vector<std::thread> threads;
+    std::vector<std::thread> threads, beside;
+    std::atomic<bool> done{false};
     for (int rank = 0; rank < world.size(); ++rank) decide(world.cell(rank), step);
     for (int rank = 0; rank < world.size(); ++rank) {
-      threads.emplace_back([&, rank] {
-        optimizer::EngineOptions options;
-        options.optimizer_hash = optimizer_hash;
-        optimizer::CellMemory memory = optimizer::attach(world.cell(rank));
-        optimizer::UpdateEngine server(world.cell(rank).placement(), {muon.table, adamw.table}, memory, options);
-        while (server.advance().action.kind != step_protocol::UpdateActionKind::await_decision)
-          std::this_thread::yield();
-      });
+      threads.emplace_back([&, rank] { serve_update(world.cell(rank)); });
+      beside.emplace_back([&, rank] { serve_matrices(world.cell(rank), again, done); });
       threads.emplace_back([&, rank] {
         for (int times = again ? 2 : 1; times > 0; --times) world.engine(rank).finish_update(step);
       });
     }
     for (std::thread& thread : threads) thread.join();
+    done = true;
+    for (std::thread& thread : beside) thread.join();
   }
   if (look) look(world);
-  return world.parameters();
+  auto all = world.parameters();
+  for (int rank = 0; rank < world.size(); ++rank) add_row_state(world.cell(rank), all);
+  return all;
 }
 
-class MatrixUpdate : public testing::TestWithParam<config::Parallel> {};
+class MatrixUpdate : public testing::TestWithParam<Case> {};
 
 /// Bit for bit: what is orthogonalised is the whole matrix, whoever does it and whatever lies beside it.
 TEST_P(MatrixUpdate, ShardedIsWhole) {
-  static const auto expected = updated({1, 1, 1}, 3);
-  EXPECT_EQ(updated(GetParam(), 3), expected);
+  static std::map<std::string, std::map<std::string, std::vector<float>>> expected;
+  auto& whole = expected[GetParam().optimizer];
+  if (whole.empty()) whole = updated({{1, 1, 1}, GetParam().optimizer}, 3);
+  EXPECT_EQ(updated(GetParam(), 3), whole);
 }
 
 TEST_P(MatrixUpdate, DoneAgainItIsTheSame) {
@@ -109,23 +174,51 @@ TEST_P(MatrixUpdate, CountersHaveTheBytesOfTheClosedForm) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Worlds, MatrixUpdate,
-                         testing::Values(config::Parallel{2, 1, 1}, config::Parallel{3, 1, 1},
-                                         config::Parallel{4, 2, 1}, config::Parallel{4, 1, 2},
-                                         config::Parallel{5, 1, 1}, config::Parallel{6, 2, 1}),
-                         [](const auto& world) {
-                           return "Ranks" + std::to_string(world.param.ranks) + "Group" +
-                                  std::to_string(world.param.expert_group) + "Replicas" +
-                                  std::to_string(world.param.replicas);
-                         });
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const char* optimizer : {"muon", "normuon"}) {
+    for (config::Parallel parallel : {config::Parallel{2, 1, 1}, {3, 1, 1}, {4, 2, 1}, {4, 1, 2}, {5, 1, 1}, {6, 2, 1}})
+      all.push_back({parallel, optimizer});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, MatrixUpdate, testing::ValuesIn(cases()), [](const auto& test) {
+  const config::Parallel& world = test.param.parallel;
+  return test.param.optimizer + "Ranks" + std::to_string(world.ranks) + "Group" + std::to_string(world.expert_group) +
+         "Replicas" + std::to_string(world.replicas);
+});
+
+/// Five steps of Newton–Schulz in fp64 on one whole matrix.
+at::Tensor orthogonalised(const at::Tensor& sent) {
+  at::Tensor x = sent / (sent.norm() + 1e-7);
+  bool tall = x.size(0) > x.size(1);
+  if (tall) x = x.t();
+  for (int step = 0; step < 5; ++step) {
+    at::Tensor a = at::matmul(x, x.t());
+    x = 3.4445 * x + at::matmul(-4.7750 * a + 2.0315 * at::matmul(a, a), x);
+  }
+  return tall ? x.t() : x;
+}
+
+at::Tensor gradients_of(std::uint64_t step, int index, const model_spec::ParameterSpec& parameter) {
+  at::Tensor values = at::empty(parameter.shape, at::kDouble);
+  for (std::int64_t i = 0; i < parameter.elements(); ++i)
+    values.data_ptr<double>()[i] = 0.5 * static_cast<double>(gradient(step, index, i));
+  return values;
+}
+
+at::Tensor values_of(std::map<std::string, std::vector<float>>& all, const model_spec::ParameterSpec& parameter) {
+  return at::from_blob(all[parameter.name].data(), parameter.shape, at::kFloat).to(at::kDouble);
+}
 
 /// One step of torch.optim.Muon's formula in fp64 on each whole logical matrix. In the flat array an expert's gate and
 /// up projections lie as one fused matrix, and a rank's rows of several matrices as one slab: neither is what is
 /// orthogonalised.
 TEST(MatrixUpdate, IsTheTextbookOnEveryLogicalMatrix) {
-  config::Parallel two{2, 1, 1};
+  Case two{{2, 1, 1}};
   auto after = updated(two, 1);
-  TestWorld before(muon_config(two));
+  TestWorld before(config_of(two));
   auto start = before.parameters();
   const auto& parameters = before.cell(0).placement().parameters;
   int matrices = 0;
@@ -133,24 +226,40 @@ TEST(MatrixUpdate, IsTheTextbookOnEveryLogicalMatrix) {
     const auto& parameter = parameters[static_cast<std::size_t>(index)];
     if (!parameter.hidden_matrix()) continue;
     ++matrices;
-    at::Tensor sent = at::empty(parameter.shape, at::kDouble);
-    for (std::int64_t i = 0; i < parameter.elements(); ++i) {
-      double g = 0.5 * static_cast<double>(gradient(1, index, i)), m = 0.05 * g;
-      sent.data_ptr<double>()[i] = g + 0.95 * (m - g);
-    }
-    at::Tensor x = sent / (sent.norm() + 1e-7);
-    bool tall = parameter.rows() > parameter.row_elements();
-    if (tall) x = x.t();
-    for (int step = 0; step < 5; ++step) {
-      at::Tensor a = at::matmul(x, x.t());
-      x = 3.4445 * x + at::matmul(-4.7750 * a + 2.0315 * at::matmul(a, a), x);
-    }
-    if (tall) x = x.t();
+    at::Tensor g = gradients_of(1, index, parameter), x = orthogonalised(g + 0.95 * (0.05 * g - g));
     double scale = std::sqrt(std::max(1.0, static_cast<double>(parameter.rows()) / parameter.row_elements()));
-    at::Tensor old = at::from_blob(start[parameter.name].data(), parameter.shape, at::kFloat).to(at::kDouble);
-    at::Tensor expected = old * (1 - 0.02 * 0.1) - 0.02 * scale * x;
-    at::Tensor ours = at::from_blob(after[parameter.name].data(), parameter.shape, at::kFloat).to(at::kDouble);
-    EXPECT_LT((ours - expected).abs().max().item<double>(), 1e-6 * 0.02 * 50) << parameter.name;
+    at::Tensor expected = values_of(start, parameter) * (1 - 0.02 * 0.1) - 0.02 * scale * x;
+    EXPECT_LT((values_of(after, parameter) - expected).abs().max().item<double>(), 1e-6 * 0.02 * 50) << parameter.name;
+  }
+  EXPECT_GT(matrices, 20);
+}
+
+/// Three steps of NorMuon (Li et al. 2025) in fp64 on each whole logical matrix, in a world that cuts it.
+TEST(MatrixUpdate, NormuonIsTheTextbookOnEveryLogicalMatrix) {
+  Case three{{3, 1, 1}, "normuon"};
+  auto after = updated(three, 3);
+  TestWorld before(config_of(three));
+  auto start = before.parameters();
+  const auto& parameters = before.cell(0).placement().parameters;
+  int matrices = 0;
+  for (int index = 0; index < static_cast<int>(parameters.size()); ++index) {
+    const auto& parameter = parameters[static_cast<std::size_t>(index)];
+    if (!parameter.hidden_matrix()) continue;
+    ++matrices;
+    at::Tensor w = values_of(start, parameter), m = at::zeros_like(w),
+               v = at::zeros({parameter.rows(), 1}, at::kDouble);
+    for (std::uint64_t step = 1; step <= 3; ++step) {
+      at::Tensor g = gradients_of(step, index, parameter);
+      m = m + 0.05 * (g - m);
+      at::Tensor o = orthogonalised(g + 0.95 * (m - g));
+      v = 0.9 * v + 0.1 * (o * o).mean(1, true);
+      at::Tensor normalised = o / (v.sqrt() + 1e-8);
+      double eta = 0.2 * 0.02 * std::sqrt(static_cast<double>(parameter.elements())) / normalised.norm().item<double>();
+      w = w - 0.02 * 0.1 * w - eta * normalised;
+    }
+    EXPECT_LT((values_of(after, parameter) - w).abs().max().item<double>(), 1e-6 * 0.02 * 50) << parameter.name;
+    at::Tensor rows = at::from_blob(after[parameter.name + "/rows"].data(), {parameter.rows(), 1}, at::kFloat);
+    EXPECT_LT(((rows.to(at::kDouble) - v) / v).abs().max().item<double>(), 1e-4) << parameter.name;
   }
   EXPECT_GT(matrices, 20);
 }

@@ -14,7 +14,7 @@ static int update_chunk(const GanymedeStep* step, const GanymedeChunk* chunk) {
   return 0;
 }
 
-static const GanymedeStateSlot slots[] = {{"square", "own"}};
+static const GanymedeStateSlot slots[] = {{"square", "own", GANYMEDE_PER_ELEMENT, 0}};
 static const char* const reductions[] = {"attention_logit", "gradient_square"};
 static const GanymedeOptimizer table = {.abi = GANYMEDE_OPTIMIZER_ABI,
                                         .size = sizeof(GanymedeOptimizer),

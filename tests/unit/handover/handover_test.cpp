@@ -50,9 +50,15 @@ class HandoverTest : public testing::Test {
     handover_.words->rows = rows;
     handover_.words->columns = columns;
     handover_.words->count = count;
+    handover_.words->work = shm::handover_orthogonalise;
     handover_.words->request = number;
   }
-  bool answer() { return answer_handover(*segment_, products_, settings_, workspace_); }
+  bool answer() {
+    auto orthogonalise = [this](const newton_schulz::Batch& batch) {
+      return newton_schulz::orthogonalise(products_, batch, settings_, workspace_);
+    };
+    return answer_handover(handover_, orthogonalise, nullptr, {});
+  }
 
   std::optional<shm::Segment> segment_;
   shm::Handover handover_;
@@ -113,16 +119,34 @@ TEST_F(HandoverTest, AShapeThatTheSegmentCannotHoldIsRefused) {
   EXPECT_TRUE(refused(4, 4, ~0ull));
 }
 
+TEST_F(HandoverTest, WhatNobodyDoesHereIsRefused) {
+  ask(4, 4, 1);
+  handover_.words->work = shm::handover_update;
+  EXPECT_THROW(answer(), Error) << "no plugin is loaded";
+  handover_.words->work = 0;
+  EXPECT_THROW(answer(), Error);
+}
+
+TEST(HandoverSegment, IsThereForAnOptimizerThatUpdatesMatrices) {
+  config::Config config = handing_over();
+  config.newton_schulz.where = config::OrthogonaliseWhere::worker;
+  config.optimizer.name = "normuon";
+  shm::HandoverRoom room = shm::handover_room(config, placement::build(config, 0, builtin_facts()));
+  EXPECT_GT(room.elements, 0);
+  EXPECT_GT(room.matrices, 0);
+  EXPECT_GE(room.row_values, room.matrices);
+}
+
 TEST(HandoverSegment, IsThereOnlyWhereTheOptimizerServerOrthogonalises) {
   config::Config config = handing_over();
   placement::Placement placement = placement::build(config, 0, builtin_facts());
-  EXPECT_GE(shm::handover_elements(config, placement), 48 * 32);
+  EXPECT_GE(shm::handover_room(config, placement).elements, 48 * 32);
   config.newton_schulz.where = config::OrthogonaliseWhere::worker;
-  EXPECT_EQ(shm::handover_elements(config, placement), 0);
+  EXPECT_EQ(shm::handover_room(config, placement).elements, 0);
   config.optimizer.name = "adamw";
   config.optimizer.groups.clear();
   config.newton_schulz.where = config::OrthogonaliseWhere::optimizer;
-  EXPECT_EQ(shm::handover_elements(config, placement::build(config, 0, builtin_facts())), 0);
+  EXPECT_EQ(shm::handover_room(config, placement::build(config, 0, builtin_facts())).elements, 0);
 }
 
 }  // namespace

@@ -51,6 +51,12 @@ config::Config Cell::muon_config(config::ParameterWire wire) {
   return config;
 }
 
+config::Config Cell::normuon_config(config::ParameterWire wire) {
+  config::Config config = muon_config(wire);
+  config.optimizer.name = "normuon";
+  return config;
+}
+
 config::Config Cell::small_config(config::ParameterWire wire) {
   config::Config config;
   config.model.hidden = 48;
@@ -153,6 +159,13 @@ void Cell::return_matrices() {
     if (!due || !placement.update.optimizer_of(range.parameter).matrices) continue;
     for (std::int64_t i = range.matrix_offset; i < range.matrix_offset + range.count; i++)
       returned_[static_cast<std::size_t>(i)] = std::sin(3 * sent_[static_cast<std::size_t>(i)]);
+    std::int64_t rows = placement.rows_in(range.parameter, range.first, range.count).count;
+    auto slots = static_cast<std::int64_t>(placement.update.optimizer_of(range.parameter).row_slots.size());
+    for (std::int64_t row = 0; row < rows * slots; row++) {
+      auto at = static_cast<std::size_t>(range.row_values_offset + row);
+      auto first = static_cast<std::size_t>(range.matrix_offset);
+      returned_[at] = 0.5f * sent_[at] + static_cast<float>(row + 1) * std::abs(sent_[first]);
+    }
   }
   for (std::size_t i = 0; i < sent_words_.size(); i++) {
     if (sent_words_[i].load() == step) returned_words_[i].store(step);

@@ -36,6 +36,8 @@ class Cell {
   static config::Config small_config(config::ParameterWire wire = config::ParameterWire::fp32);
   /// The same with Muon for the matrices of its layers.
   static config::Config muon_config(config::ParameterWire wire = config::ParameterWire::fp32);
+  /// With NorMuon.
+  static config::Config normuon_config(config::ParameterWire wire = config::ParameterWire::fp32);
 
   explicit Cell(const config::Config& config, int side_slots = 6, int rank = 0);
 
@@ -53,7 +55,8 @@ class Cell {
   static void finish(UpdateEngine& engine);
   /// The same, as the worker of this cell when it waits for matrices.
   void finish_with_matrices(UpdateEngine& engine);
-  /// What the worker does, where the first phases are complete: a function of what is sent, instead of Newton–Schulz.
+  /// What the worker does, where the first phases are complete: a function of what is sent, instead of Newton–Schulz
+  /// and update_matrix.
   void return_matrices();
 
   /// A server's death, right after what it carried out last: an action on a tile, or one of the whole cell.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "common/step_protocol/snapshot_machine.h"
 #include "tests/unit/optimizer/cell.h"
 
 /// An optimizer of whole matrices: two phases a step, with the worker between them.
@@ -79,10 +80,87 @@ TEST(Matrices, TheSecondPhaseWaitsForTheWorkerAndForNothingElse) {
   EXPECT_TRUE(engine.advance().carried_out);
 }
 
-TEST(Matrices, ServersThatDieAtEveryBoundaryReachTheSameBits) {
+TEST(Matrices, RowStateGoesOutAndComesInWithTheRows) {
+  Cell cell(Cell::normuon_config());
+  UpdateEngine engine = cell.engine();
+  for (int step = 1; step <= 2; step++) {
+    Values before = cell.values();
+    cell.decide();
+    cell.finish_with_matrices(engine);
+    std::int64_t seen = 0;
+    for (const placement::OwnedRange& range : cell.placement.owned) {
+      if (!cell.placement.parameters[range.parameter].hidden_matrix()) continue;
+      placement::StateRun run = cell.placement.state_run(range, 1);
+      EXPECT_EQ(run.count * cell.placement.parameters[range.parameter].row_elements(), range.count);
+      for (std::int64_t row = 0; row < run.count; row++) {
+        std::int64_t at = range.row_values_offset + row;
+        ASSERT_EQ(cell.memory.sent[at], before.state[1][run.offset + row]);
+        ASSERT_EQ(cell.memory.state[1][run.offset + row], cell.memory.returned[at]);
+        seen += cell.memory.returned[at] != 0;
+      }
+    }
+    EXPECT_GT(seen, 100);
+  }
+}
+
+/// The second phase overwrites the master and the state of rows: the image of its chunk has both as they were.
+TEST(Matrices, StateOfRowsUnderASnapshotIsSaved) {
+  Cell cell(Cell::normuon_config(), 200);
+  UpdateEngine engine = cell.engine();
+  cell.decide({.snapshot_after = true});
+  cell.finish_with_matrices(engine);
+  Values before = cell.values();
+  cell.decide();
+  cell.finish_with_matrices(engine);
+  std::int64_t compared = 0;
+  for (std::size_t i = 0; i < cell.chunks(); i++) {
+    const placement::Chunk& chunk = cell.placement.chunks[i];
+    if (chunk.phase != Phase::master) continue;
+    std::uint64_t flag = cell.memory.image_flags[i].load();
+    ASSERT_TRUE(step_protocol::image_taken(flag, 1));
+    const float* image = &cell.memory.images[step_protocol::image_slot(flag) * 3 * placement::chunk_elements];
+    EXPECT_EQ(image[0], before.master[chunk.shard_offset]);
+    placement::StateRun run = cell.placement.state_run(chunk, 1);
+    for (std::int64_t row = 0; row < run.count; row++)
+      ASSERT_EQ(image[2 * placement::chunk_elements + row], before.state[1][run.offset + row]);
+    compared += run.count;
+  }
+  EXPECT_GT(compared, 100);
+}
+
+/// A row longer than a tile belongs to the tile that it begins in.
+TEST(Matrices, RowStateOfLongRowsIsWrittenOnce) {
+  config::Config config = Cell::normuon_config();
+  config.model.expert_ffn = 1100;  // down projections have rows of it
+  Cell cell(config);
+  UpdateEngine engine = cell.engine();
+  cell.decide();
+  cell.finish_with_matrices(engine);
+  bool longer = false;
+  for (const placement::OwnedRange& range : cell.placement.owned) {
+    const auto& parameter = cell.placement.parameters[range.parameter];
+    if (!parameter.hidden_matrix()) continue;
+    longer |= parameter.row_elements() > placement::tile_elements;
+    placement::StateRun run = cell.placement.state_run(range, 1);
+    for (std::int64_t row = 0; row < run.count; row++)
+      ASSERT_EQ(cell.memory.state[1][run.offset + row], cell.memory.returned[range.row_values_offset + row]);
+  }
+  EXPECT_TRUE(longer);
+}
+
+class MatrixDeaths : public testing::TestWithParam<const char*> {
+ protected:
+  static config::Config config_of(config::ParameterWire wire = config::ParameterWire::fp32) {
+    return std::string(GetParam()) == "muon" ? Cell::muon_config(wire) : Cell::normuon_config(wire);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Optimizers, MatrixDeaths, testing::Values("muon", "normuon"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_P(MatrixDeaths, ServersThatDieAtEveryBoundaryReachTheSameBits) {
   for (config::ParameterWire wire : {config::ParameterWire::fp32, config::ParameterWire::fp8}) {
-    auto expected = undisturbed(Cell::muon_config(wire), 3);
-    Cell cell(Cell::muon_config(wire));
+    auto expected = undisturbed(config_of(wire), 3);
+    Cell cell(config_of(wire));
     for (std::size_t step = 0; step < 3; step++) {
       cell.decide();
       std::uint64_t deaths = 0;
@@ -95,9 +173,9 @@ TEST(Matrices, ServersThatDieAtEveryBoundaryReachTheSameBits) {
 }
 
 /// What a kill in the middle of a copy of either phase leaves, and a worker that comes back and does its part again.
-TEST(Matrices, ServersThatDieInsideACopyReachTheSameBits) {
-  auto expected = undisturbed(Cell::muon_config(), 2);
-  Cell cell(Cell::muon_config());
+TEST_P(MatrixDeaths, ServersThatDieInsideACopyReachTheSameBits) {
+  auto expected = undisturbed(config_of(), 2);
+  Cell cell(config_of());
   int at = 0;
   for (std::size_t step = 0; step < 2; step++) {
     cell.decide();
@@ -110,9 +188,13 @@ TEST(Matrices, ServersThatDieInsideACopyReachTheSameBits) {
       }
       if (event.kind != TileActionKind::store_seal || chunk.parameter < 0 || chunk.phase == Phase::whole) return;
       auto part = event.tile.count * (at++ % 5) / 4;
-      float* to = chunk.phase == Phase::state ? cell.memory.state[0].data() + cell.placement.state_offset(chunk, 0)
+      float* to = chunk.phase == Phase::state ? cell.memory.state[0].data() + cell.placement.state_run(chunk, 0).offset
                                               : cell.memory.master.data() + chunk.shard_offset;
       std::fill_n(to + event.tile.from, part, std::numeric_limits<float>::quiet_NaN());
+      if (chunk.phase != Phase::master || cell.placement.slots_of(chunk.parameter) < 2) return;
+      const placement::OwnedRange& range = cell.placement.owned[static_cast<std::size_t>(chunk.owned)];
+      placement::StateRun rows = cell.placement.state_run(range, chunk.first + event.tile.from, part, 1);
+      std::fill_n(cell.memory.state[1].data() + rows.offset, rows.count, std::numeric_limits<float>::quiet_NaN());
     });
     EXPECT_TRUE(cell.values() == expected[step]);
   }

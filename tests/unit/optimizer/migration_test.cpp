@@ -34,7 +34,7 @@ struct State {
 config::Config with(const char* name) {
   config::Config config = Cell::small_config();
   config.optimizer.name = name;
-  if (config.optimizer.name == "muon") config.optimizer.groups[config::rest_group].optimizer = "adamw";
+  if (config.optimizer.name.ends_with("muon")) config.optimizer.groups[config::rest_group].optimizer = "adamw";
   return config;
 }
 
@@ -92,6 +92,25 @@ TEST(Migration, SumOfGradientsIsNoMomentum) {
   State from(with("sgd"), 1), to(with("adamw"), 1);
   migrate(from.view, to.view, 7);
   for (float value : to.columns[0]) ASSERT_EQ(value, 0.0f);
+}
+
+TEST(Migration, SlotsOfRowsGoOverToSlotsOfRowsAlone) {
+  State normuon(with("normuon"), 1), other(with("normuon"), -1e6f), adamw(with("adamw"), 1), muon(with("muon"), 1);
+  auto rows = [&](const State& state, const placement::OwnedRange& range) {
+    placement::StateRun run = state.placement.state_run(range, 1);
+    return std::vector<float>(state.columns[1].begin() + run.offset, state.columns[1].begin() + run.offset + run.count);
+  };
+  for (const State* from : {&normuon, &adamw, &muon}) {
+    migrate(from->view, other.view, 70);
+    for (std::size_t i = 0; i < other.placement.owned.size(); ++i) {
+      const placement::OwnedRange& range = other.placement.owned[i];
+      if (!other.placement.per_row(range.parameter, 1)) continue;
+      ASSERT_EQ(other.at(i, 0, range.count - 1), from->at(i, 0, range.count - 1)) << "the momentum";
+      std::vector<float> none(static_cast<std::size_t>(other.placement.state_run(range, 1).count), 0.0f);
+      ASSERT_EQ(rows(other, range), from == &normuon ? rows(normuon, normuon.placement.owned[i]) : none);
+      EXPECT_EQ(other.view.began_of(range.parameter, 1), from == &normuon ? 0u : 70u);
+    }
+  }
 }
 
 TEST(Migration, OfAnotherRanksPartsIsRefused) {

@@ -58,6 +58,17 @@ TEST(Plugin, AdamwIsSound) {
   EXPECT_NE(plugin.hash, 0u);
 }
 
+TEST(Plugin, NormuonHasASlotOfRows) {
+  Plugin plugin = load_plugin(built_in + "/normuon.so");
+  EXPECT_EQ(
+      plugin.facts("normuon"),
+      (placement::OptimizerFacts{"normuon", {"momentum", "row_second_moment"}, true, {"row_second_moment"}, true}));
+  EXPECT_THAT(describe_plugin(built_in, "normuon", false),
+              testing::AllOf(testing::HasSubstr("state momentum: momentum, 4 bytes a parameter"),
+                             testing::HasSubstr("state row_second_moment: second_moment, 4 bytes a row of a matrix")));
+  EXPECT_THAT(list_plugins(built_in, false), testing::HasSubstr("normuon 1.0"));
+}
+
 TEST(Plugin, EachFaultIsNamed) {
   const std::vector<std::pair<std::string, std::string>> faults = {
       {"other_symbol", "no symbol ganymede_optimizer_v1"},
@@ -70,6 +81,9 @@ TEST(Plugin, EachFaultIsNamed) {
       {"same_slot_twice", "'first' is taken twice"},
       {"bad_slot_name", "slot 1 must be lower-case"},
       {"reserved_slot", "'redo' is taken twice or reserved"},
+      {"unknown_shape", "the shape of 'second' is 2"},
+      {"rows_of_none", "per-row slot 'second', but no update_matrix"},
+      {"matrix_without_apply", "update_matrix, but no apply_chunk"},
       {"unknown_reduction", "'gradient_norm', which is not known; there are attention_logit, gradient_square"},
       {"same_reduction_twice", "'attention_logit' twice"},
       {"too_many_reductions", "1000 names"}};

@@ -164,9 +164,9 @@ TEST(Standby, ChangesNothingOfTheOptimizerInForce) {
 
 /// Killed at every boundary of a followed step and of the step in which it takes over.
 TEST(Standby, KilledAnywhereItGoesOnToTheSameBits) {
-  for (bool to_muon : {true, false}) {
-    auto config = [](bool muon) { return muon ? Cell::muon_config() : Cell::small_config(); };
-    Swap undisturbed(config(!to_muon), config(to_muon)), killed(config(!to_muon), config(to_muon));
+  config::Config adamw = Cell::small_config(), muon = Cell::muon_config(), normuon = Cell::normuon_config();
+  for (const auto& [from, to] : {std::pair(adamw, muon), {muon, adamw}, {muon, normuon}, {normuon, adamw}}) {
+    Swap undisturbed(from, to), killed(from, to);
     for (Swap* each : {&undisturbed, &killed}) {
       auto apply = [each, &killed] {
         each == &killed ? each->next.finish_with_deaths([](const auto&) {}) : each->apply_new();
@@ -181,6 +181,36 @@ TEST(Standby, KilledAnywhereItGoesOnToTheSameBits) {
     EXPECT_EQ(killed.next.values().state, undisturbed.next.values().state);
     EXPECT_EQ(killed.old.values(), undisturbed.old.values()) << "master and working copy are those of both";
   }
+}
+
+/// There are no matrices to follow with: the state of rows is what the first steps in force make of it.
+TEST(Standby, StateOfRowsBeginsWhenItTakesOver) {
+  Swap swap(Cell::muon_config(), Cell::normuon_config());
+  swap.plain();
+  swap.begin();
+  for (int i = 0; i < 3; i++) {
+    swap.follow();
+    swap.apply_new();
+  }
+  auto of_rows = [&](bool zero) {
+    std::int64_t found = 0;
+    for (const placement::OwnedRange& range : swap.next.placement.owned) {
+      if (!swap.next.placement.per_row(range.parameter, 1)) continue;
+      placement::StateRun run = swap.next.placement.state_run(range, 1),
+                          momentum = swap.next.placement.state_run(range, 0),
+                          old = swap.old.placement.state_run(range, 0);
+      for (std::int64_t i = 0; i < run.count; i++) found += (swap.next.memory.state[1][run.offset + i] == 0) == zero;
+      if (zero) {
+        EXPECT_EQ(swap.next.memory.state[0][momentum.offset], swap.old.memory.state[0][old.offset]) << "followed";
+      }
+    }
+    return found;
+  };
+  std::int64_t rows = of_rows(true);
+  EXPECT_GT(rows, 100);
+  swap.take_over();
+  swap.apply_new();
+  EXPECT_EQ(of_rows(false), rows);
 }
 
 TEST(Standby, TakesOverWhereTheRecordNamesItsEpochAndTheOldServerStops) {

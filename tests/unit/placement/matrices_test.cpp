@@ -127,6 +127,70 @@ TEST_P(MatrixWorlds, StateOfDifferentRangesLiesApart) {
   }
 }
 
+/// Whoever cuts a matrix, into ranks, chunks or pieces of them: each row's value has one place.
+TEST_P(MatrixWorlds, EveryRowHasOneValueAndOnePlace) {
+  config::Config config = this->config();
+  config.optimizer.name = "normuon";
+  std::map<int, std::int64_t> held;  // rows of a parameter, over the ranks of replica 0
+  for (int rank = 0; rank < config.parallel.ranks; ++rank) {
+    Placement placement = placed(config, rank);
+    std::vector<std::pair<std::int64_t, std::int64_t>> columns, matrices;
+    std::map<int, std::int64_t> next;  // by owned range
+    for (const OwnedRange& range : placement.owned) {
+      StateRun run = placement.state_run(range, 1);
+      columns.emplace_back(run.offset, run.offset + run.count);
+      if (!placement.per_row(range.parameter, 1)) continue;
+      ASSERT_EQ(run.count * placement.parameters[range.parameter].row_elements(), range.count);
+      matrices.emplace_back(range.matrix_offset, range.matrix_offset + range.count);
+      matrices.emplace_back(range.row_values_offset, range.row_values_offset + run.count);
+      if (placement.replica == 0) held[range.parameter] += run.count;
+    }
+    for (auto* all : {&columns, &matrices}) {
+      std::sort(all->begin(), all->end());
+      for (std::size_t i = 1; i < all->size(); ++i) EXPECT_LE((*all)[i - 1].second, (*all)[i].first);
+      EXPECT_LE(all->back().second, all == &columns ? placement.columns[1] : placement.matrix_elements);
+    }
+    for (const Chunk& chunk : placement.chunks) {
+      if (chunk.phase != Phase::state) continue;
+      const OwnedRange& range = placement.owned[static_cast<std::size_t>(chunk.owned)];
+      std::int64_t pieces = 0;
+      for (std::int64_t at = 0; at < chunk.count; at += 7) {
+        StateRun piece = placement.state_run(range, chunk.first + at, std::min<std::int64_t>(7, chunk.count - at), 1);
+        EXPECT_EQ(piece.offset, placement.state_run(chunk, 1).offset + pieces);
+        pieces += piece.count;
+      }
+      EXPECT_EQ(pieces, placement.state_run(chunk, 1).count);
+      EXPECT_EQ(placement.state_run(chunk, 1).offset, range.state_offset[1] + next[chunk.owned]);
+      next[chunk.owned] += pieces;
+    }
+  }
+  Placement placement = placed(config, 0);
+  int experts = 0;
+  for (const auto& [parameter, rows] : held) {
+    EXPECT_EQ(rows, placement.parameters[parameter].rows()) << placement.parameters[parameter].name;
+    experts += placement.parameters[parameter].bucket == model_spec::BucketKind::experts;
+  }
+  EXPECT_GT(experts, 0);
+}
+
+TEST_P(MatrixWorlds, ValuesOfRowsTravelWithThem) {
+  config::Config with = config();
+  with.optimizer.name = "normuon";
+  for (int rank = 0; rank < with.parallel.ranks; ++rank) {
+    std::vector<BucketMatrices> muon = matrices_of(placed(config(), rank)), normuon = matrices_of(placed(with, rank));
+    Placement placement = placed(with, rank);
+    for (std::size_t b = 0; b < muon.size(); ++b) {
+      std::int64_t rows = 0;
+      int own = placement.buckets[b].index_in_group;
+      for (const Matrix& matrix : normuon[b].matrices) {
+        EXPECT_EQ(matrix.row_slots, 1);
+        for (const MatrixPart& part : matrix.parts) rows += part.member == own && matrix.owner != own ? part.rows : 0;
+      }
+      EXPECT_EQ(normuon[b].sent.back(), muon[b].sent.back() + rows);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Worlds, MatrixWorlds,
                          testing::Values(config::Parallel{1, 1, 1}, config::Parallel{2, 1, 1},
                                          config::Parallel{3, 1, 1}, config::Parallel{4, 2, 1},

@@ -77,9 +77,8 @@ TEST(MatrixUpdates, WithoutMatricesThereIsNone) {
   EXPECT_TRUE(plan.operations.empty());
 }
 
-TEST(MatrixUpdates, OperationsSendWhatTheClosedFormSays) {
-  config::Config config = muon(6);
-  for (int rank = 0; rank < 6; ++rank) {
+void expect_closed_form(const config::Config& config) {
+  for (int rank = 0; rank < config.parallel.ranks; ++rank) {
     placement::Placement placement = placed(config, rank);
     TrafficChoices choices = choices_of(config);
     OperationTraffic traffic(config, placement, choices);
@@ -95,6 +94,58 @@ TEST(MatrixUpdates, OperationsSendWhatTheClosedFormSays) {
     EXPECT_EQ(send.inside, total(lines, "update_send").inside);
     EXPECT_EQ(bring_back.all(), total(lines, "update_return").all());
     EXPECT_GT(send.all() + bring_back.all(), 0);
+  }
+}
+
+TEST(MatrixUpdates, OperationsSendWhatTheClosedFormSays) {
+  config::Config config = muon(6);
+  expect_closed_form(config);
+  config.optimizer.name = "normuon";
+  expect_closed_form(config);
+}
+
+/// Bytes of the bucket's buffer of a kind; 0: it has none.
+std::int64_t buffer_bytes(const StepPlan& plan, std::size_t bucket, BufferKind kind) {
+  for (const Buffer& buffer : plan.buffers)
+    if (buffer.kind == kind && buffer.bucket == static_cast<int>(bucket)) return buffer.bytes;
+  return 0;
+}
+
+std::int64_t rounded(std::int64_t elements) {
+  return (elements * 4 + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
+}
+
+/// Four bytes a row there and back, in the buffers of the exchange and of the whole matrices; nothing else changes.
+TEST(MatrixUpdates, ValuesOfRowsAreInTheBuffersAndInWhatIsSent) {
+  config::Config config = muon(3), with = config;
+  with.optimizer.name = "normuon";
+  for (int rank = 0; rank < 3; ++rank) {
+    placement::Placement placement = placed(with, rank);
+    StepPlan without = build(config, placed(config, rank), PlanKind::update);
+    StepPlan plan = build(with, placement, PlanKind::update);
+    EXPECT_EQ(plan.operations.size(), without.operations.size());
+    std::vector<placement::BucketMatrices> all = placement::matrices_of(placement);
+    std::int64_t travelling = 0;
+    for (std::size_t b = 0; b < all.size(); ++b) {
+      int own = placement.buckets[b].index_in_group;
+      std::int64_t gathered = 0, out = 0, in = 0;  // elements and values of rows
+      for (const placement::Matrix& matrix : all[b].matrices) {
+        if (matrix.parts.size() == 1) continue;
+        std::int64_t row = matrix.columns + 1;
+        gathered += matrix.owner == own ? matrix.rows * row : 0;
+        for (const placement::MatrixPart& part : matrix.parts) {
+          out += part.member == own && matrix.owner != own ? part.rows * row : 0;
+          in += part.member != own && matrix.owner == own ? part.rows * row : 0;
+        }
+      }
+      EXPECT_EQ(buffer_bytes(plan, b, BufferKind::matrices), rounded(gathered));
+      EXPECT_EQ(buffer_bytes(plan, b, BufferKind::orthogonal), rounded(gathered));
+      EXPECT_EQ(buffer_bytes(plan, b, BufferKind::rows_out), rounded(out));
+      EXPECT_EQ(buffer_bytes(plan, b, BufferKind::rows_in), rounded(in));
+      EXPECT_EQ(buffer_bytes(plan, b, BufferKind::scratch), buffer_bytes(without, b, BufferKind::scratch));
+      travelling += out + in;
+    }
+    EXPECT_GT(travelling, 0);
   }
 }
 

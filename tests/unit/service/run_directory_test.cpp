@@ -53,7 +53,7 @@ class RunDirectory : public testing::Test {
 };
 
 TEST_F(RunDirectory, TheJobIsReadAsItWasWritten) {
-  JobPlugin one{{"one", {"a", "b"}, true, {"gradient_square"}}, "plugins/x.so", ~std::uint64_t{0}},
+  JobPlugin one{{"one", {"a", "b"}, true, {"b"}, true, {"gradient_square"}}, "plugins/x.so", ~std::uint64_t{0}},
       two{{"two", {}, false}, "y.so", 7};
   write_job({0xfedcba9876543210, {one, two}, "/data/old", "lo", "d0"});
   Job job = read_job();

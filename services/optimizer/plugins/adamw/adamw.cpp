@@ -4,7 +4,8 @@
 
 namespace {
 
-constexpr GanymedeStateSlot slots[] = {{"first_moment", "momentum"}, {"second_moment", "second_moment"}};
+constexpr GanymedeStateSlot slots[] = {{"first_moment", "momentum", GANYMEDE_PER_ELEMENT, 0},
+                                       {"second_moment", "second_moment", GANYMEDE_PER_ELEMENT, 0}};
 
 using ganymede::plugins::number;
 

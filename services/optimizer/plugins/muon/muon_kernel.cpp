@@ -9,6 +9,7 @@
 #include <hwy/foreach_target.h>  // compiles this file once for each kind of vector unit
 
 #include "services/optimizer/plugins/elementwise-inl.h"
+#include "services/optimizer/plugins/matrix-inl.h"
 
 #ifndef GANYMEDE_MUON_FACTORS
 #define GANYMEDE_MUON_FACTORS
@@ -37,39 +38,18 @@ struct Factors {
 
 HWY_BEFORE_NAMESPACE();
 namespace ganymede::muon::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-/// from + weight · (to − from), from the nearer end, as at::lerp.
-template <class D, class V>
-HWY_INLINE V lerp(D d, V from, V to, float weight, float rest) {
-  auto way = hn::Sub(to, from);
-  return weight < 0.5f ? hn::MulAdd(hn::Set(d, weight), way, from) : hn::NegMulAdd(hn::Set(d, rest), way, to);
-}
-
-template <class D>
-HWY_INLINE void update_lanes(D d, const Factors& factors, const GanymedeChunk& chunk, std::size_t at) {
-  auto gradient = hn::Mul(hn::LoadU(d, chunk.gradient + at), hn::Set(d, factors.gradient_scale));
-  auto momentum = lerp(d, hn::LoadU(d, chunk.state[0] + at), gradient, factors.rest, factors.momentum);
-  auto sent = factors.nesterov ? lerp(d, gradient, momentum, factors.momentum, factors.rest) : momentum;
-  hn::StoreU(momentum, d, chunk.new_state[0] + at);
-  hn::StoreU(sent, d, chunk.to_orthogonalise + at);
-}
-
-template <class D>
-HWY_INLINE void apply_lanes(D d, const Factors& factors, const GanymedeChunk& chunk, std::size_t at) {
-  auto master = hn::Mul(hn::LoadU(d, chunk.master + at), hn::Set(d, factors.decay));
-  auto step = hn::LoadU(d, chunk.orthogonal + at);
-  hn::StoreU(hn::MulAdd(hn::Set(d, factors.negative_step_size), step, master), d, chunk.new_master + at);
-}
 
 void update_chunk(const Factors& factors, const GanymedeChunk& chunk) {
-  plugins::HWY_NAMESPACE::for_elements(chunk.count,
-                                       [&](auto d, std::size_t at) HWY_ATTR { update_lanes(d, factors, chunk, at); });
+  plugins::HWY_NAMESPACE::for_elements(chunk.count, [&](auto d, std::size_t at) HWY_ATTR {
+    plugins::HWY_NAMESPACE::momentum_lanes(d, factors.gradient_scale, factors.momentum, factors.rest, factors.nesterov,
+                                           chunk, at);
+  });
 }
 
 void apply_chunk(const Factors& factors, const GanymedeChunk& chunk) {
-  plugins::HWY_NAMESPACE::for_elements(chunk.count,
-                                       [&](auto d, std::size_t at) HWY_ATTR { apply_lanes(d, factors, chunk, at); });
+  plugins::HWY_NAMESPACE::for_elements(chunk.count, [&](auto d, std::size_t at) HWY_ATTR {
+    plugins::HWY_NAMESPACE::step_lanes(d, factors.decay, factors.negative_step_size, chunk, at);
+  });
 }
 
 }  // namespace ganymede::muon::HWY_NAMESPACE

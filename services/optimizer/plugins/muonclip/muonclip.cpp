@@ -7,7 +7,7 @@
 
 namespace {
 
-constexpr GanymedeStateSlot slots[] = {{"momentum", "momentum"}};
+constexpr GanymedeStateSlot slots[] = {{"momentum", "momentum", GANYMEDE_PER_ELEMENT, 0}};
 constexpr const char* reductions[] = {"attention_logit"};
 
 using ganymede::plugins::number;

@@ -4,7 +4,7 @@
 
 namespace {
 
-constexpr GanymedeStateSlot slots[] = {{"momentum", "gradient_sum"}};
+constexpr GanymedeStateSlot slots[] = {{"momentum", "gradient_sum", GANYMEDE_PER_ELEMENT, 0}};
 
 using ganymede::plugins::number;
 using ganymede::plugins::whole_number;
