@@ -123,7 +123,8 @@ std::vector<Message> valid_messages() {
   all.push_back(build([](auto& b) {
     auto name = b.CreateString("muon"), version = b.CreateString("1"), file = b.CreateString("plugins/muon.so");
     auto slots = b.CreateVectorOfStrings({"momentum"});
-    auto plugin = fbs::CreateSwapPlugin(b, name, version, slots, true, file, 7);
+    auto row_slots = b.CreateVectorOfStrings({"rows"}), reductions = b.CreateVectorOfStrings({"attention_logit"});
+    auto plugin = fbs::CreateSwapPlugin(b, name, version, slots, true, file, 7, row_slots, true, reductions);
     auto configuration = b.CreateString("[optimizer]");
     return fbs::CreateSwapRequest(b, 0, configuration, b.CreateVector(&plugin, 1), 20, false);
   }));
