@@ -17,7 +17,10 @@ constexpr int longest_pause = 60000;  // microseconds: about two steps of this m
 
 std::vector<std::string> settings(const std::string& optimizer) {
   std::vector<std::string> all = UndisturbedRun::settings(steps, 100);
-  for (const char* more : {"launch.restart_budget=100000", "validation.every_steps=0"}) all.emplace_back(more);
+  // With a short window each death is soon forgotten: no replacement waits for long.
+  for (const char* more :
+       {"launch.restart_budget=100000", "launch.restart_window_seconds=1", "validation.every_steps=0"})
+    all.emplace_back(more);
   if (optimizer == "muon")
     for (const char* more : {"optimizer.name=muon", "optimizer.lr=0.02", "optimizer.group.rest.lr=3e-3"})
       all.emplace_back(more);
