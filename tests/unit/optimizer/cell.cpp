@@ -220,4 +220,16 @@ std::uint64_t Cell::committed() const {
 
 Values Cell::values() const { return {master_, state_, working_}; }
 
+std::vector<Values> undisturbed_with_matrices(const config::Config& config, int steps) {
+  Cell cell(config);
+  UpdateEngine engine = cell.engine();
+  std::vector<Values> after;
+  for (int i = 0; i < steps; i++) {
+    cell.decide();
+    cell.finish_with_matrices(engine);
+    after.push_back(cell.values());
+  }
+  return after;
+}
+
 }  // namespace ganymede::optimizer

@@ -98,4 +98,7 @@ class Cell {
   std::vector<std::byte> working_;
 };
 
+/// What a cell with an optimizer of matrices holds after each of so many steps.
+std::vector<Values> undisturbed_with_matrices(const config::Config& config, int steps);
+
 }  // namespace ganymede::optimizer

@@ -15,18 +15,6 @@ using placement::Phase;
 using step_protocol::TileActionKind;
 using step_protocol::UpdateActionKind;
 
-std::vector<Values> undisturbed(const config::Config& config, int steps) {
-  Cell cell(config);
-  UpdateEngine engine = cell.engine();
-  std::vector<Values> after;
-  for (int i = 0; i < steps; i++) {
-    cell.decide();
-    cell.finish_with_matrices(engine);
-    after.push_back(cell.values());
-  }
-  return after;
-}
-
 /// Index of the first chunk of this phase that is not a gap.
 std::uint64_t first_of(const Cell& cell, Phase phase) {
   auto found =
@@ -159,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, MatrixDeaths, testing::Values("muon", "norm
 
 TEST_P(MatrixDeaths, ServersThatDieAtEveryBoundaryReachTheSameBits) {
   for (config::ParameterWire wire : {config::ParameterWire::fp32, config::ParameterWire::fp8}) {
-    auto expected = undisturbed(config_of(wire), 3);
+    auto expected = undisturbed_with_matrices(config_of(wire), 3);
     Cell cell(config_of(wire));
     for (std::size_t step = 0; step < 3; step++) {
       cell.decide();
@@ -174,7 +162,7 @@ TEST_P(MatrixDeaths, ServersThatDieAtEveryBoundaryReachTheSameBits) {
 
 /// What a kill in the middle of a copy of either phase leaves, and a worker that comes back and does its part again.
 TEST_P(MatrixDeaths, ServersThatDieInsideACopyReachTheSameBits) {
-  auto expected = undisturbed(config_of(), 2);
+  auto expected = undisturbed_with_matrices(config_of(), 2);
   Cell cell(config_of());
   int at = 0;
   for (std::size_t step = 0; step < 2; step++) {

@@ -21,18 +21,6 @@ config::Config muonclip_config() {
   return config;
 }
 
-std::vector<Values> undisturbed(int steps) {
-  Cell cell(muonclip_config());
-  UpdateEngine engine = cell.engine();
-  std::vector<Values> after;
-  for (int i = 0; i < steps; i++) {
-    cell.decide();
-    cell.finish_with_matrices(engine);
-    after.push_back(cell.values());
-  }
-  return after;
-}
-
 TEST(Reductions, ProjectionsOfALayerSeeTheSameLogits) {
   Cell cell(muonclip_config());
   const placement::Reductions& all = cell.placement.reductions;
@@ -89,7 +77,7 @@ TEST(Reductions, ReachTheRowsOfTheirHeads) {
 }
 
 TEST(Reductions, ServersThatDieAtEveryBoundaryReachTheSameBits) {
-  auto expected = undisturbed(3);
+  auto expected = undisturbed_with_matrices(muonclip_config(), 3);
   Cell cell(muonclip_config());
   for (std::size_t step = 0; step < 3; step++) {
     cell.decide();

@@ -1,19 +1,16 @@
 #include "common/optimizer_abi/ganymede_optimizer.h"
 #include "services/optimizer/plugins/muon/muon_kernel.h"
+#include "services/optimizer/plugins/muon/muon_keys.h"
 #include "services/optimizer/plugins/table.h"
 
 namespace {
 
 constexpr GanymedeStateSlot slots[] = {{"momentum", "momentum", GANYMEDE_PER_ELEMENT, 0}};
 
-using ganymede::plugins::number;
-using ganymede::plugins::whole_number;
-
 constexpr GanymedeHyperParameter hyper_parameters[] = {
-    number("momentum", "decay of the momentum", 0.95, 0, 0.999999),
-    whole_number("nesterov", "1: Nesterov's momentum; 0: the plain one", 1, 0, 1),
-    whole_number("scale_rule",
-                 "of the step; 0: sqrt(max(1, rows / columns)); 1: 0.2 sqrt(max(rows, columns)), AdamW's RMS", 0, 0, 1),
+    ganymede::muon::momentum_key,
+    ganymede::muon::nesterov_key,
+    ganymede::muon::scale_rule_key,
 };
 
 bool fits(const GanymedeStep* step, const GanymedeChunk* chunk) {

@@ -3,6 +3,7 @@
 
 #include "common/optimizer_abi/ganymede_optimizer.h"
 #include "services/optimizer/plugins/muon/muon_kernel.h"
+#include "services/optimizer/plugins/muon/muon_keys.h"
 #include "services/optimizer/plugins/table.h"
 
 namespace {
@@ -11,14 +12,11 @@ constexpr GanymedeStateSlot slots[] = {{"momentum", "momentum", GANYMEDE_PER_ELE
 constexpr const char* reductions[] = {"attention_logit"};
 
 using ganymede::plugins::number;
-using ganymede::plugins::whole_number;
 
-// The first three are Muon's, in its order.
 constexpr GanymedeHyperParameter hyper_parameters[] = {
-    number("momentum", "decay of the momentum", 0.95, 0, 0.999999),
-    whole_number("nesterov", "1: Nesterov's momentum; 0: the plain one", 1, 0, 1),
-    whole_number("scale_rule",
-                 "of the step; 0: sqrt(max(1, rows / columns)); 1: 0.2 sqrt(max(rows, columns)), AdamW's RMS", 0, 0, 1),
+    ganymede::muon::momentum_key,
+    ganymede::muon::nesterov_key,
+    ganymede::muon::scale_rule_key,
     number("threshold", "largest attention logit that a query head may have", 100, 1e-6, 1e30),
 };
 enum { threshold = 3, hyper_parameter_count = 4 };
