@@ -1,6 +1,7 @@
 #include "common/os/process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -140,6 +141,17 @@ std::optional<Ending> poll_ending(const Child& child) {
   if (info.si_pid == 0) return std::nullopt;
   if (info.si_code == CLD_EXITED) return Ending{info.si_status, 0};
   return Ending{-1, info.si_status};
+}
+
+std::optional<Ending> await_ending(const Child& child, const Deadline& deadline) {
+  bool late = false;
+  while (true) {
+    if (auto ending = poll_ending(child)) return late ? std::nullopt : ending;
+    late = deadline.passed();
+    if (late) send_signal(child, SIGKILL);
+    pollfd wake{child.pidfd.get(), POLLIN, 0};
+    ::poll(&wake, 1, 50);
+  }
 }
 
 bool is_stopped(int pid) {

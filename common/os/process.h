@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/base/deadline.h"
 #include "common/os/fd.h"
 
 #include <optional>
@@ -36,6 +37,8 @@ Child spawn(const Command& command);
 void send_signal(const Child& child, int signal);
 /// How it ended if it has (and reaps it), else nothing.
 std::optional<Ending> poll_ending(const Child& child);
+/// Waits for its end and reaps it; at the deadline it is killed. Nothing: it had to be.
+std::optional<Ending> await_ending(const Child& child, const Deadline& deadline);
 
 /// Whether a process stands still by SIGSTOP, by job control or in a debugger. False for one that is not there.
 bool is_stopped(int pid);

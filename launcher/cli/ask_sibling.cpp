@@ -1,9 +1,7 @@
 #include "launcher/cli/ask_sibling.h"
 
-#include <poll.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -36,19 +34,6 @@ class OutputFile {
   std::string path_;
 };
 
-/// Nothing when it had to be killed.
-std::optional<os::Ending> wait_for(const os::Child& child, double seconds) {
-  Deadline deadline = Deadline::after_seconds(seconds);
-  bool late = false;
-  while (true) {
-    if (auto ending = os::poll_ending(child)) return late ? std::nullopt : ending;
-    late = deadline.passed();
-    if (late) os::send_signal(child, SIGKILL);
-    pollfd wake{child.pidfd.get(), POLLIN, 0};
-    poll(&wake, 1, 100);
-  }
-}
-
 }  // namespace
 
 std::string ask_sibling(std::vector<std::string> arguments, double seconds) {
@@ -58,7 +43,7 @@ std::string ask_sibling(std::vector<std::string> arguments, double seconds) {
   arguments[0] = sibling(name);
   command.arguments = std::move(arguments);
   command.output_file = output.path();
-  std::optional<os::Ending> ended = wait_for(os::spawn(command), seconds);
+  std::optional<os::Ending> ended = os::await_ending(os::spawn(command), Deadline::after_seconds(seconds));
   if (!ended)
     fail("{} was not done after {}: is the machine or its file system too busy?", name, human_seconds(seconds));
   os::Ending ending = *ended;

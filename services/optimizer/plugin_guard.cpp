@@ -1,6 +1,5 @@
 #include "services/optimizer/plugin_guard.h"
 
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -16,7 +15,6 @@
 #include <new>
 #include <optional>
 
-#include "common/base/deadline.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/os/process.h"
@@ -73,23 +71,11 @@ os::Child start(Note& note, const std::function<int()>& body) {
   return child;
 }
 
-/// How it ended; nothing: it had to be killed.
-std::optional<os::Ending> await_end(const os::Child& child, const Deadline& deadline) {
-  bool late = false;
-  while (true) {
-    if (auto ending = os::poll_ending(child)) return late ? std::nullopt : ending;
-    late = deadline.passed();
-    if (late) os::send_signal(child, SIGKILL);
-    pollfd wake{child.pidfd.get(), POLLIN, 0};
-    ::poll(&wake, 1, 50);
-  }
-}
-
 }  // namespace
 
 int guarded(const GuardLimit& limit, const std::function<int()>& body) {
   SharedNote shared;
-  auto ending = await_end(start(*shared, body), Deadline::after_seconds(limit.seconds));
+  auto ending = os::await_ending(start(*shared, body), Deadline::after_seconds(limit.seconds));
   const Note& note = *shared;
   bool inside = note.inside.load(std::memory_order_acquire);
   std::string time = human_seconds(limit.seconds);

@@ -6,6 +6,7 @@
 #include "common/base/deadline.h"
 #include "common/cell/layouts.h"
 #include "common/newton_schulz/cblas/cblas_products.h"
+#include "common/newton_schulz/settings.h"
 #include "common/os/futex.h"
 #include "services/optimizer/server.h"
 #include "services/optimizer/team.h"
@@ -23,19 +24,12 @@ newton_schulz::RunTasks tasks_on(Team& team) {
   };
 }
 
-newton_schulz::Settings settings_of(const config::NewtonSchulz& config) {
-  newton_schulz::Settings settings;
-  settings.schedule = newton_schulz::parse_schedule("newton_schulz.coefficients", config.coefficients);
-  settings.form = static_cast<newton_schulz::Form>(config.form);
-  return settings;
-}
-
 }  // namespace
 
 void serve_handovers(service::Context& context, std::uint64_t epoch, const std::function<bool()>& ended) {
   const config::Config& config = context.config_of(epoch);
   if (shm::handover_room(config, context.placement_of(epoch)).elements == 0) return;
-  newton_schulz::Settings settings = settings_of(config.newton_schulz);
+  newton_schulz::Settings settings = newton_schulz::settings_of(config.newton_schulz);
   int threads = std::max(config.optimizer.threads, 1);
   Team team(threads);
   newton_schulz::CblasProducts products(threads, tasks_on(team));

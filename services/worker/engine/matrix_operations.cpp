@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "common/base/error.h"
+#include "common/newton_schulz/settings.h"
 #include "common/os/futex.h"
 #include "common/plan/matrix_updates.h"
 #include "services/worker/engine/matrix_places.h"
@@ -18,13 +19,6 @@ using plan::Operation;
 using plan::OperationKind;
 
 namespace {
-
-newton_schulz::Settings settings_of(const config::NewtonSchulz& config) {
-  newton_schulz::Settings settings;
-  settings.schedule = newton_schulz::parse_schedule("newton_schulz.coefficients", config.coefficients);
-  settings.form = static_cast<newton_schulz::Form>(config.form);
-  return settings;
-}
 
 void copy(const float* from, std::int64_t elements, float* to) {
   std::memcpy(to, from, static_cast<std::size_t>(elements) * sizeof(float));
@@ -42,7 +36,7 @@ MatrixOperations::MatrixOperations(Workbench& bench, const plan::StepPlan& plan)
     : bench_(bench),
       plan_(plan),
       matrices_(placement::matrices_of(bench.placement)),
-      settings_(settings_of(bench.config.newton_schulz)),
+      settings_(newton_schulz::settings_of(bench.config.newton_schulz)),
       products_(bench.config.newton_schulz.dtype == config::Dtype::bf16 ? newton_schulz::Element::bf16
                                                                         : newton_schulz::Element::fp32) {
   for (const placement::OwnedRange& range : bench.placement.owned)

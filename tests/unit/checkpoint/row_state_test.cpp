@@ -28,9 +28,6 @@ std::vector<Damage> damage(const std::string& folder) {
   return verify(view, nobody).damage;
 }
 
-struct Worlds {
-  int ranks, expert_group, new_ranks, new_expert_group, replicas = 1, new_replicas = 1;
-};
 class RowWorlds : public testing::TestWithParam<Worlds> {};
 
 /// Values of rows have keys and counts of their own, and a value of elements may hold the middle of a row alone.

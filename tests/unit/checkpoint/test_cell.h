@@ -48,6 +48,11 @@ inline config::Config test_config(int ranks, int expert_group, int replicas = 1)
   return config;
 }
 
+/// A world that writes a checkpoint, and another one that reads it.
+struct Worlds {
+  int ranks, expert_group, new_ranks, new_expert_group, replicas = 1, new_replicas = 1;
+};
+
 /// What the segments hold after `step`: a pure function of names, so every world holds the same.
 struct TestValues {
   std::uint64_t seed;

@@ -19,9 +19,6 @@ Verification verify_newest(const std::string& folder) {
   return verify(view, nobody);
 }
 
-struct Worlds {
-  int ranks, expert_group, new_ranks, new_expert_group, replicas = 1, new_replicas = 1;
-};
 class EveryWorld : public testing::TestWithParam<Worlds> {};
 
 TEST_P(EveryWorld, CheckpointOfOneWorldIsReadByAnother) {

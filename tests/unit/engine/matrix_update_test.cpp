@@ -212,42 +212,42 @@ at::Tensor values_of(std::map<std::string, std::vector<float>>& all, const model
   return at::from_blob(all[parameter.name].data(), parameter.shape, at::kFloat).to(at::kDouble);
 }
 
+/// Calls `body` with each logical matrix that is orthogonalised: its index, what it is, its values before any update.
+void for_each_matrix(const Case& run,
+                     const std::function<void(int, const model_spec::ParameterSpec&, const at::Tensor&)>& body) {
+  TestWorld world(config_of(run));
+  auto start = world.parameters();
+  int index = 0, matrices = 0;
+  for (const model_spec::ParameterSpec& parameter : world.cell(0).placement().parameters) {
+    if (parameter.hidden_matrix()) {
+      body(index, parameter, values_of(start, parameter));
+      ++matrices;
+    }
+    ++index;
+  }
+  EXPECT_GT(matrices, 20);
+}
+
 /// One step of torch.optim.Muon's formula in fp64 on each whole logical matrix. In the flat array an expert's gate and
 /// up projections lie as one fused matrix, and a rank's rows of several matrices as one slab: neither is what is
 /// orthogonalised.
 TEST(MatrixUpdate, IsTheTextbookOnEveryLogicalMatrix) {
   Case two{{2, 1, 1}};
   auto after = updated(two, 1);
-  TestWorld before(config_of(two));
-  auto start = before.parameters();
-  const auto& parameters = before.cell(0).placement().parameters;
-  int matrices = 0;
-  for (int index = 0; index < static_cast<int>(parameters.size()); ++index) {
-    const auto& parameter = parameters[static_cast<std::size_t>(index)];
-    if (!parameter.hidden_matrix()) continue;
-    ++matrices;
+  for_each_matrix(two, [&](int index, const model_spec::ParameterSpec& parameter, const at::Tensor& start) {
     at::Tensor g = gradients_of(1, index, parameter), x = orthogonalised(g + 0.95 * (0.05 * g - g));
     double scale = std::sqrt(std::max(1.0, static_cast<double>(parameter.rows()) / parameter.row_elements()));
-    at::Tensor expected = values_of(start, parameter) * (1 - 0.02 * 0.1) - 0.02 * scale * x;
+    at::Tensor expected = start * (1 - 0.02 * 0.1) - 0.02 * scale * x;
     EXPECT_LT((values_of(after, parameter) - expected).abs().max().item<double>(), 1e-6 * 0.02 * 50) << parameter.name;
-  }
-  EXPECT_GT(matrices, 20);
+  });
 }
 
 /// Three steps of NorMuon (Li et al. 2025) in fp64 on each whole logical matrix, in a world that cuts it.
 TEST(MatrixUpdate, NormuonIsTheTextbookOnEveryLogicalMatrix) {
   Case three{{3, 1, 1}, "normuon"};
   auto after = updated(three, 3);
-  TestWorld before(config_of(three));
-  auto start = before.parameters();
-  const auto& parameters = before.cell(0).placement().parameters;
-  int matrices = 0;
-  for (int index = 0; index < static_cast<int>(parameters.size()); ++index) {
-    const auto& parameter = parameters[static_cast<std::size_t>(index)];
-    if (!parameter.hidden_matrix()) continue;
-    ++matrices;
-    at::Tensor w = values_of(start, parameter), m = at::zeros_like(w),
-               v = at::zeros({parameter.rows(), 1}, at::kDouble);
+  for_each_matrix(three, [&](int index, const model_spec::ParameterSpec& parameter, const at::Tensor& start) {
+    at::Tensor w = start, m = at::zeros_like(w), v = at::zeros({parameter.rows(), 1}, at::kDouble);
     for (std::uint64_t step = 1; step <= 3; ++step) {
       at::Tensor g = gradients_of(step, index, parameter);
       m = m + 0.05 * (g - m);
@@ -260,8 +260,7 @@ TEST(MatrixUpdate, NormuonIsTheTextbookOnEveryLogicalMatrix) {
     EXPECT_LT((values_of(after, parameter) - w).abs().max().item<double>(), 1e-6 * 0.02 * 50) << parameter.name;
     at::Tensor rows = at::from_blob(after[parameter.name + "/rows"].data(), {parameter.rows(), 1}, at::kFloat);
     EXPECT_LT(((rows.to(at::kDouble) - v) / v).abs().max().item<double>(), 1e-4) << parameter.name;
-  }
-  EXPECT_GT(matrices, 20);
+  });
 }
 
 }  // namespace
