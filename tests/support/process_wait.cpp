@@ -1,7 +1,5 @@
 #include "tests/support/process_wait.h"
 
-#include <poll.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,15 +17,7 @@ namespace ganymede::test {
 
 os::Ending wait_for_end(const os::Child& child, double seconds) {
   seconds *= patience;
-  Deadline deadline = Deadline::after_seconds(seconds);
-  while (true) {
-    if (auto ending = os::poll_ending(child)) return *ending;
-    if (deadline.passed()) break;
-    pollfd watched{child.pidfd.get(), POLLIN, 0};
-    poll(&watched, 1, 50);
-  }
-  os::send_signal(child, SIGKILL);
-  while (!os::poll_ending(child)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  if (auto ending = os::await_ending(child, Deadline::after_seconds(seconds))) return *ending;
   fail("Process {} did not end within {} s and was killed.", child.pid, seconds);
 }
 

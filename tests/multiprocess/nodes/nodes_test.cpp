@@ -65,6 +65,20 @@ TEST_F(RealNodes, TwoNodesOfTwoRanksGiveTheBitsOfOneNode) {
   EXPECT_EQ(run.first().state_hash(), on_one_node.state_hash());
 }
 
+TEST_F(RealNodes, ASlowCableWithADelayChangesNoBit) {
+  TestNetwork network(2);
+  constexpr double milliseconds = 20;
+  for (int node : {0, 1}) {
+    network.limit(node, 50);
+    network.delay(node, milliseconds);
+  }
+  NodesRun run(2, two_nodes(), &network);
+  run.start();
+  EXPECT_THAT(run.wait(), ElementsAre(0, 0)) << run.output(0) << run.output(1);
+  expect_as_on_one_node(run);
+  for (const auto& line : run.first().metrics()) EXPECT_GT(line["step_ms"], milliseconds) << line["step"];
+}
+
 TEST_F(RealNodes, ANodeWhoseCableIsOutForLongEndsTheRunOnBothSides) {
   TestNetwork network(2);
   NodesRun run(2, two_nodes({"run.steps=100000", "launch.node_timeout_seconds=4"}), &network);

@@ -67,6 +67,7 @@ TestNetwork::TestNetwork(int nodes) : nodes_(nodes) {
 TestNetwork::~TestNetwork() { remove(); }
 
 void TestNetwork::remove() {
+  cables_.clear();
   for (int node = 0; node < nodes_; ++node) run("ip netns del " + name(node));
   run("ip netns del " + bridge(prefix_));
 }
@@ -85,9 +86,15 @@ void TestNetwork::limit(int node, double megabytes_per_second) {
   must(fmt::format("ip netns exec {} tc qdisc replace dev port{} {}", bridge(prefix_), node, shape));
 }
 
-bool TestNetwork::delay(int node, double milliseconds) {
-  return run(fmt::format("ip netns exec {} tc qdisc replace dev eth0 root netem delay {}ms", name(node), milliseconds))
-             .exit_code == 0;
+/// The node's port leaves the bridge; a pair of interfaces and the cable lie between them.
+void TestNetwork::delay(int node, double milliseconds) {
+  std::string at_bridge = "ip -n " + bridge(prefix_) + " ", port = fmt::format("port{}", node);
+  std::string cable = fmt::format("cable{}", node), plug = fmt::format("plug{}", node);
+  must(at_bridge + "link set " + port + " nomaster");
+  must(at_bridge + "link add name " + cable + " mtu 9000 type veth peer name " + plug + " mtu 9000");
+  must(at_bridge + "link set " + plug + " master bridge0 up");
+  must(at_bridge + "link set " + cable + " up");
+  cables_.push_back(std::make_unique<DelayedCable>(bridge(prefix_), port, cable, milliseconds));
 }
 
 void TestNetwork::connect(int node, bool connected) {

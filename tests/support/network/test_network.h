@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "tests/support/network/delayed_cable.h"
 
 namespace ganymede::test {
 
@@ -26,8 +29,8 @@ class TestNetwork {
 
   /// Limits what the node sends, and what is sent to it, in megabytes a second each.
   void limit(int node, double megabytes_per_second);
-  /// Delays what the node sends. False where the kernel cannot do that.
-  bool delay(int node, double milliseconds);
+  /// Delays what the node sends, by a DelayedCable. Once a node.
+  void delay(int node, double milliseconds);
   /// Takes the node's cable out, or puts it back.
   void connect(int node, bool connected);
 
@@ -43,6 +46,7 @@ class TestNetwork {
 
   int nodes_;
   std::string prefix_;  // of the namespaces' names; the bridge has one of its own
+  std::vector<std::unique_ptr<DelayedCable>> cables_;
 };
 
 }  // namespace ganymede::test
