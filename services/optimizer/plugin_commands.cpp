@@ -9,6 +9,7 @@
 #include "common/config/config.h"
 #include "common/service/run_directory.h"
 #include "services/optimizer/plugin_folder.h"
+#include "services/optimizer/plugin_guard.h"
 #include "services/optimizer/plugin_set.h"
 
 namespace ganymede::optimizer {
@@ -38,17 +39,25 @@ ordered_json as_json(const GanymedeOptimizer& table) {
   return object;
 }
 
-/// The plugin as JSON, or {"name", "error"} when it cannot be loaded.
-ordered_json listed(const std::string& folder, const std::string& name) {
-  try {
-    return as_json(*load_plugin(find_plugin(folder, name)).table);
-  } catch (const Error& error) {
-    return {{"name", name}, {"error", error.what()}};
-  }
-}
-
 std::string print(const ordered_json& object) {
   return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+/// The plugin as JSON, or {"name", "error"} when it cannot be loaded. One that crashes or hangs spares the others.
+ordered_json listed(const std::string& folder, const std::string& name, double seconds) {
+  auto faulty = [&](const Error& error) { return ordered_json{{"name", name}, {"error", error.what()}}; };
+  auto load = [&] {
+    try {
+      return print(as_json(*load_plugin(find_plugin(folder, name)).table));
+    } catch (const Error& error) {
+      return print(faulty(error));
+    }
+  };
+  try {
+    return ordered_json::parse(guarded_text({.seconds = seconds}, load));
+  } catch (const Error& error) {
+    return faulty(error);
+  }
 }
 
 }  // namespace
@@ -80,11 +89,11 @@ std::string check_recipe(const std::string& recipe, const std::vector<std::strin
   return check.json ? print({{"plugins", all}}) : fmt::format("{}", fmt::join(lines, ", "));
 }
 
-std::string list_plugins(const std::string& folder, bool json) {
+std::string list_plugins(const std::string& folder, bool json, double seconds) {
   ordered_json plugins = ordered_json::array();
   std::vector<std::string> lines;
   for (const std::string& name : available_plugins(chosen(folder))) {
-    ordered_json plugin = listed(chosen(folder), name);
+    ordered_json plugin = listed(chosen(folder), name, seconds);
     bool broken = plugin.contains("error");
     lines.push_back(broken ? fmt::format("{}: {}", name, plugin["error"].get<std::string>())
                            : fmt::format("{} {}", name, plugin["version"].get<std::string>()));

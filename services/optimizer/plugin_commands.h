@@ -20,8 +20,8 @@ struct Check {
 std::string check_recipe(const std::string& recipe, const std::vector<std::string>& settings, Check check = {});
 
 /// One line a plugin, or {"folder", "plugins": [...]} with the objects of `describe_plugin`. A file that is no valid
-/// plugin is listed with the reason.
-std::string list_plugins(const std::string& folder, bool json);
+/// plugin is listed with the reason, also one that crashes or that is not loaded within `seconds`.
+std::string list_plugins(const std::string& folder, bool json, double seconds = 20);
 
 /// Name, version, state slots and hyper-parameters with their ranges.
 std::string describe_plugin(const std::string& folder, const std::string& name, bool json);

@@ -17,6 +17,7 @@
 
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/os/files.h"
 #include "common/os/process.h"
 
 namespace ganymede::optimizer {
@@ -89,6 +90,17 @@ int guarded(const GuardLimit& limit, const std::function<int()>& body) {
          ending->describe());
   if (ending->signal != 0) fail("the program that loads optimizer plugins was {}", ending->describe());
   return ending->exit_code;
+}
+
+std::string guarded_text(const GuardLimit& limit, const std::function<std::string()>& body) {
+  os::Fd answer(::memfd_create("answer", MFD_CLOEXEC));
+  if (!answer) fail("No memory for what a plugin is asked: {}.", std::strerror(errno));
+  int code = guarded(limit, [&] {
+    std::string text = body();
+    return ::write(answer.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1;
+  });
+  if (code != 0) fail("What a plugin answers cannot be kept: there is no memory for it.");
+  return os::read_file(fmt::format("/proc/self/fd/{}", answer.get()));
 }
 
 InPlugin::InPlugin(const std::string& file) {

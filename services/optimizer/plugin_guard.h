@@ -15,6 +15,9 @@ struct GuardLimit {
 /// time, or was ended by something else, naming the plugin whose code ran (InPlugin). For programs with one thread.
 int guarded(const GuardLimit& limit, const std::function<int()>& body);
 
+/// The same for what answers with a text: returns it.
+std::string guarded_text(const GuardLimit& limit, const std::function<std::string()>& body);
+
 /// While one lives, the code of the plugin in `file` runs. Of several the first counts. Does nothing in a process that
 /// nobody guards.
 class InPlugin {

@@ -226,9 +226,11 @@ TEST(Plugin, TableOfHyperParametersIsChecked) {
 }
 
 TEST(PluginCommands, ListNamesSoundAndBrokenOnes) {
-  std::string text = list_plugins(faulty, false);
+  std::string text = list_plugins(faulty, false, 0.5);
   EXPECT_THAT(text, testing::HasSubstr("sound 0.1"));
   EXPECT_THAT(text, testing::HasSubstr("other_abi: optimizer plugin"));
+  EXPECT_THAT(text, testing::HasSubstr("/crashing.so ended the program that loads it (killed by SIG"));
+  EXPECT_THAT(text, testing::HasSubstr("/looping.so was still being loaded after 500 ms"));
   EXPECT_THAT(list_plugins(built_in, true), testing::HasSubstr("\"name\":\"adamw\""));
 }
 
