@@ -30,7 +30,7 @@ TEST(Swap, ToMuonAndBackLosesNoStepAndTheLossHasNoBump) {
   ASSERT_EQ(undisturbed.train({}, 240), 0) << undisturbed.output();
   run.start();
   run.wait_for_step(60);
-  auto there = swap(run, {"muon", "--set", "lr=0.02", "--set", "warm_steps=20"});
+  auto there = swap(run, {"muon", "--set", "lr=0.01", "--set", "warm_steps=20"});
   EXPECT_EQ(there.exit_code, 0) << there.output;
   EXPECT_THAT(there.output, HasSubstr("on: optimizer adamw → muon"));
   run.wait_for_step(first_step_of_epoch(run, 1) + counted);
