@@ -38,7 +38,8 @@ ChangeState Changes::order(const std::vector<Value>& values, bool ending) {
   for (const Value& one : values) service::change(wanted, one.key, one.value);
   step_protocol::Setting setting = service::setting_of(wanted);
   setting.state_epoch = newest.state_epoch;
-  if (step_protocol::same_values(setting, newest)) return state(newest.number);
+  if (step_protocol::same_values(setting, newest))
+    return cells_.change_in_force().number == newest.number ? ChangeState{} : state(newest.number);
   if (ending) fail("The run is ending; nothing is changed any more.");
   require_none_under_way();
   setting.number = newest.number + 1;

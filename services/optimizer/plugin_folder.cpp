@@ -67,6 +67,7 @@ PreparedPlugin prepare_plugin(const std::string& folder, const std::string& name
   std::uint64_t hash = hash64(std::string_view(content));
   PreparedPlugin prepared;
   prepared.name = name;
+  prepared.original = original;
   prepared.path = fmt::format("{}/{}.{:016x}.so", service::plugin_folder, name, hash);
   std::string copy = fmt::format("{}/{}", run, prepared.path);
   os::make_private_folder(fmt::format("{}/{}", run, service::plugin_folder));

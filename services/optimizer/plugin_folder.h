@@ -21,7 +21,8 @@ std::string find_plugin(const std::string& folder, const std::string& name, cons
 struct PreparedPlugin {
   std::string name;  // that of the file, without ".so"
   Plugin plugin;
-  std::string path;  // "plugins/adamw.<16 hexadecimal digits of its hash>.so", relative to the run directory
+  std::string original;  // the file that a person gave
+  std::string path;      // "plugins/adamw.<16 hexadecimal digits of its hash>.so", relative to the run directory
 };
 
 /// Copies the plugin `name` of `folder` into `run`/plugins under its hash (once), loads the copy, so that exactly what

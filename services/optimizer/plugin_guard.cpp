@@ -81,8 +81,11 @@ int guarded(const GuardLimit& limit, const std::function<int()>& body) {
   bool inside = note.inside.load(std::memory_order_acquire);
   std::string time = human_seconds(limit.seconds);
   if (!ending && inside)
-    fail("optimizer plugin {} was still being loaded after {}: its constructors or its entry do not return; mend it{}",
-         note.file.data(), time, limit.longer);
+    fail(
+        "optimizer plugin {} was still being loaded and tried after {}: its constructors, its entry or its functions "
+        "do not "
+        "return; mend it{}",
+        note.file.data(), time, limit.longer);
   if (!ending)
     fail("optimizer plugins were not loaded and checked after {}: the machine is too busy{}", time, limit.longer);
   if (inside)

@@ -8,6 +8,7 @@
 #include "common/model_spec/model_spec.h"
 #include "common/newton_schulz/coefficients.h"
 #include "common/placement/placement.h"
+#include "services/optimizer/rehearsal.h"
 
 namespace ganymede::optimizer {
 namespace {
@@ -49,7 +50,7 @@ std::vector<PreparedPlugin> find_plugins(config::Config& config) {
   std::string folder = chosen(config.optimizer.plugin_folder);
   return load_plugins(config.optimizer, [&](const std::string& name, const std::string& key) {
     std::string path = find_plugin(folder, name, key);
-    return PreparedPlugin{name, load_plugin(path), path};
+    return PreparedPlugin{name, load_plugin(path), path, path};
   });
 }
 
@@ -67,6 +68,7 @@ std::map<std::string, double> hyper_of(const std::vector<PreparedPlugin>& plugin
   for (const PreparedPlugin& one : plugins) {
     others.erase(one.name);
     all.merge(hyper_parameters(*one.plugin.table, one.name, settings));
+    rehearse(one, all);
   }
   for (const std::string& name : others) {
     Plugin plugin = load_plugin(find_plugin(chosen(settings.plugin_folder), name, fmt::format("[optimizer.{}]", name)));

@@ -19,8 +19,8 @@ std::vector<PreparedPlugin> find_plugins(config::Config& config);
 /// The same of their copies in the run directory `run`, which are made.
 std::vector<PreparedPlugin> copy_plugins(config::Config& config, const std::string& run);
 
-/// All of their hyper-parameters. Sections of plugins that the run does not use are held against those plugins, so that
-/// nothing misspelt goes unseen. Throws Error.
+/// All of their hyper-parameters, with which each plugin is rehearsed (rehearsal.h). Sections of plugins that the run
+/// does not use are held against those plugins, so that nothing misspelt goes unseen. Throws Error.
 std::map<std::string, double> hyper_of(const std::vector<PreparedPlugin>& plugins, const config::Optimizer& settings);
 
 std::vector<placement::OptimizerFacts> facts_of(const std::vector<PreparedPlugin>& plugins);

@@ -1,5 +1,5 @@
-/* A plugin with one slot that nobody else has, and one fault: in its first update (IN_UPDATE), when it is loaded
-   (WHEN_LOADED), or its ABI. */
+/* A plugin with one slot that nobody else has, and one fault: in its first update of more than FROM_COUNT elements
+   (IN_UPDATE), when it is loaded (WHEN_LOADED), or its ABI. */
 #include "common/optimizer_abi/ganymede_optimizer.h"
 
 #include <stdlib.h>
@@ -11,7 +11,11 @@ __attribute__((constructor)) void fault_when_loaded(void) { WHEN_LOADED; }
 
 static int update_chunk(const GanymedeStep* step, const GanymedeChunk* chunk) {
   (void)step;
-  if (chunk->count > 0) IN_UPDATE;
+  if (chunk->count > FROM_COUNT) IN_UPDATE;
+  for (uint64_t i = 0; i < chunk->count; ++i) {
+    chunk->new_master[i] = chunk->master[i];
+    chunk->new_state[0][i] = chunk->state[0][i];
+  }
   return 0;
 }
 

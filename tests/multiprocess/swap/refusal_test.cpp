@@ -55,7 +55,13 @@ TEST(Swap, ThatCannotBeIsRefusedInOneLineAndTheRunGoesOn) {
   refused({"muon", "--set", "run.steps=5"}, 2, "--set run.steps: only keys of [optimizer]");
   refused({"muon", "--set", "lr=0.1", "--set", "warmup_steps=9999999"}, 2, "--set warmup_steps=9999999");
   refused({"exits_when_loaded"}, 1, "exits_when_loaded.so ended the program that loads it (exit code 0)");
-  refused({"loops_when_loaded", "--wait", "3"}, 1, "loops_when_loaded.so was still being loaded after 3.0 s");
+  refused({"loops_when_loaded", "--wait", "3"}, 1, "loops_when_loaded.so was still being loaded and tried after 3.0 s");
+  const std::vector<std::string> at_once = {"--force", "--set", "warm_steps=0"};
+  for (const std::string& name : {"crashes_at_once", "hangs_at_once"}) {
+    std::vector<std::string> wish = {name, "--wait", "3"};
+    wish.insert(wish.end(), at_once.begin(), at_once.end());
+    refused(wish, 1, name + (name == "hangs_at_once" ? ".so was still being" : ".so ended the program that loads it"));
+  }
   // Each is ordered while the one before is being taken back.
   refused({"crash"}, 1, "was refused by rank");
   refused({"exits"}, 1, "exit code 0");

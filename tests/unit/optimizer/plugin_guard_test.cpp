@@ -50,8 +50,8 @@ TEST(PluginGuard, NamesThePluginThatDoesNotReturnAndTheTime) {
     while (true) ::pause();
   };
   EXPECT_EQ(fault(loop, {0.2, ", or allow it more time with --wait"}),
-            "optimizer plugin /p/bad.so was still being loaded after 200 ms: its constructors or its entry do not "
-            "return; mend it, or allow it more time with --wait");
+            "optimizer plugin /p/bad.so was still being loaded and tried after 200 ms: its constructors, its entry or "
+            "its functions do not return; mend it, or allow it more time with --wait");
 }
 
 TEST(PluginGuard, OfACopyTheFileThatAPersonGaveIsNamed) {

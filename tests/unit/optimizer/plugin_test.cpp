@@ -12,6 +12,7 @@
 #include "common/os/files.h"
 #include "services/optimizer/plugin_commands.h"
 #include "services/optimizer/plugin_folder.h"
+#include "services/optimizer/rehearsal.h"
 #include "tests/support/tree.h"
 
 namespace ganymede::optimizer {
@@ -219,6 +220,25 @@ TEST_F(PluginFiles, WhatIsFixedIsRefusedInARunThatLives) {
   EXPECT_THAT(describe_plugin(faulty, "fixed_key", false), testing::HasSubstr("(0 to 0.5; fixed while a run lives)"));
 }
 
+TEST_F(PluginFiles, WhatCannotUpdateASmallMatrixIsRefused) {
+  auto refused = [&](const std::string& name, const std::string& settings = "") {
+    write("recipe.toml", "[optimizer]\nname = \"" + name + "\"\nplugin_folder = \"" + faulty + "\"\n" + settings);
+    return refusal([&] { check_recipe(path("recipe.toml"), {}); });
+  };
+  EXPECT_THAT(refused("failing"), testing::HasSubstr("failing.so cannot compute even the update of a small matrix "
+                                                     "(update_chunk returns 7)"));
+  EXPECT_THAT(refused("not_finite"), testing::HasSubstr("not_finite.so makes values that are not finite out of small "
+                                                        "ones (update_chunk): mend it, or its settings"));
+}
+
+TEST(Plugin, BuiltInsWithstandTheRehearsal) {
+  for (const std::string& name : available_plugins(built_in)) {
+    config::Optimizer settings;
+    PreparedPlugin plugin{name, load_plugin(built_in + "/" + name + ".so"), name, name};
+    EXPECT_NO_THROW(rehearse(plugin, hyper_parameters(*plugin.plugin.table, name, settings))) << name;
+  }
+}
+
 TEST(Plugin, TableOfHyperParametersIsChecked) {
   for (const char* name : {"bad_key", "unknown_flag", "broken_whole"})
     EXPECT_THAT(refusal([&] { load_plugin(faulty + "/" + name + ".so"); }),
@@ -230,7 +250,7 @@ TEST(PluginCommands, ListNamesSoundAndBrokenOnes) {
   EXPECT_THAT(text, testing::HasSubstr("sound 0.1"));
   EXPECT_THAT(text, testing::HasSubstr("other_abi: optimizer plugin"));
   EXPECT_THAT(text, testing::HasSubstr("/crashing.so ended the program that loads it (killed by SIG"));
-  EXPECT_THAT(text, testing::HasSubstr("/looping.so was still being loaded after 500 ms"));
+  EXPECT_THAT(text, testing::HasSubstr("/looping.so was still being loaded and tried after 500 ms"));
   EXPECT_THAT(list_plugins(built_in, true), testing::HasSubstr("\"name\":\"adamw\""));
 }
 
