@@ -122,7 +122,7 @@ bool RunningContext::wait(const step_protocol::Word& word, const std::function<b
   while (true) {
     if (finishing() || (give_up && give_up())) return false;
     if (deadline.passed()) {
-      fail("{}.{} waited for {} until its deadline; the word is still {}.", name(kind_), rank_, what, seen);
+      fail("{}.{} waited for {} in vain until its deadline (the word of it is {}).", name(kind_), rank_, what, seen);
     }
     os::wait_while_equal(word, seen,
                          Deadline::after(std::min<std::chrono::nanoseconds>(deadline.left(), look_up_every)));

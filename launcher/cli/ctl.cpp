@@ -172,9 +172,11 @@ void add_ctl(CLI::App& app) {
   add("checkpoint", "Write a checkpoint soon", checkpoint);
   CLI::App* setting = add("set", "Change the learning rate and the like from one of the next steps on",
                           [](const CtlOptions& o) { set(o.run, o.changes, o.wait); });
-  setting->add_option("KEY=VALUE", options->changes, "For example optimizer.lr=1e-3; several take effect together")
+  setting
+      ->add_option("KEY=VALUE", options->changes,
+                   "For example lr=1e-3 or muon.momentum=0.9; several take effect together")
       ->required();
-  setting->add_option("--wait", options->wait, "Seconds to wait until it is in force")
+  setting->add_option("--wait", options->wait, "Seconds to wait until it is in force; 0: order it alone")
       ->check(command_line::between(0, 86400));
   add_swap(*ctl, options);
   CLI::App* restarting = add("restart", "Kill one service; its replacement goes on", restart);

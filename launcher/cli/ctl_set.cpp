@@ -1,5 +1,6 @@
 #include "launcher/cli/ctl_set.h"
 
+#include <algorithm>
 #include <charconv>
 #include <thread>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "common/base/deadline.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/config/fields.h"
 #include "common/service/run_directory.h"
 #include "launcher/cli/ask_launcher.h"
 #include "launcher/cli/ask_sibling.h"
@@ -21,20 +23,26 @@ using Values = std::vector<std::pair<std::string, double>>;
 constexpr auto look_every = std::chrono::milliseconds(100);
 constexpr double check_seconds = 60;
 
+/// "optimizer." may be left out: nothing else can change.
+std::string whole_key(const std::string& key) {
+  config::Config config;
+  bool whole = std::ranges::any_of(config::fields(config), [&](const auto& field) { return field.key == key; });
+  return whole || key.starts_with("optimizer.") ? key : "optimizer." + key;
+}
+
 std::pair<std::string, double> read_change(const std::string& text) {
   std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
-    fail_usage("{}: a change is written KEY=VALUE, for example optimizer.lr=3e-4.", text);
+    fail_usage("{}: a change is written KEY=VALUE, for example lr=3e-4.", text);
   const char *begin = text.data() + equals + 1, *end = text.data() + text.size();
   double value = 0;
   auto [stopped, error] = std::from_chars(begin, end, value);
   if (error != std::errc() || stopped != end || begin == end)
     fail_usage(
         "{}: that value is no number; only keys with numbers can change while a run runs: optimizer.lr, weight_decay "
-        "and "
-        "clip_norm, those of a group, and the optimizers' own.",
+        "and clip_norm, those of a group, and the optimizers' own.",
         text);
-  return {text.substr(0, equals), value};
+  return {whole_key(text.substr(0, equals)), value};
 }
 
 /// The same twice is one; whoever says two things has meant one of them.
@@ -80,6 +88,7 @@ void set(const std::string& run, const std::vector<std::string>& changes, double
   check_with_plugin(values);
   launcher::ChangeState state = request(0, values);
   if (state.number == 0) return fmt::print("the run has these values already\n");
+  if (seconds == 0 && !state.in_force) return fmt::print("ordered: {}\n", state.describe());
   Deadline deadline = Deadline::after_seconds(seconds);
   while (!state.in_force) {
     if (deadline.passed())

@@ -63,6 +63,7 @@ nlohmann::ordered_json as_json(const SwapPlan& plan, const SwapReport& report, c
           {"from_step", report.from_step},
           {"warm_steps", plan.warm_steps},
           {"parts", parts_json(plan)},
+          {"lr", rates_json(plan)},
           {"memory",
            {{"cells", report.cells}, {"needed_per_cell", report.needed_per_cell}, {"available", report.available}}}};
 }
@@ -104,11 +105,16 @@ void show_dry_run(const SwapWish& wish, const SwapPlan& plan, const SwapReport& 
   }
   fmt::print("{} → {}\n", plan.before, plan.after);
   for (const std::string& line : part_lines(plan)) fmt::print("  {}\n", line);
+  fmt::print("{}\n", rates_line(plan));
   fmt::print("{}\n", plan.warm_steps == 0 ? "it takes over at once"
                                           : fmt::format("it follows {} updates before it takes over", plan.warm_steps));
   fmt::print("{}\n", memory_line(report));
   if (refused) fail("The swap to '{}' would be refused: {} Nothing was changed.", plan.after, report.reason);
   fmt::print("ordered now it would be in force from about step {} on\nnothing was changed\n", report.from_step);
+}
+
+bool is_under_way(const SwapReport& report) {
+  return report.state == SwapState::preparing || report.state == SwapState::warming;
 }
 
 void require_mature(const SwapWish& wish, const SwapPlan& plan) {
@@ -132,8 +138,12 @@ void swap_optimizer(const SwapWish& wish) {
   if (!possible.reason.empty()) fail("The swap to '{}' is refused: {}", plan.after, possible.reason);
   plan = plan_swap(wish.name, wish.settings, true, load_seconds(wish, deadline));
   SwapReport report = order(wish, plan, false, deadline), first = report;
+  if (wish.seconds == 0 && is_under_way(report)) {
+    if (wish.json) return fmt::print("{}\n", as_json(plan, report, "ordered").dump());
+    return fmt::print("ordered: {}\n", report.describe());
+  }
   launcher::Terminal terminal(wish.json ? -1 : STDOUT_FILENO, !wish.json && isatty(STDOUT_FILENO) != 0);
-  while (report.state == SwapState::preparing || report.state == SwapState::warming) {
+  while (is_under_way(report)) {
     if (deadline.passed())
       fail("The swap ({}) is not in force after {}: it stays ordered; see `ganymede ctl {} status`.", report.describe(),
            human_seconds(wish.seconds), wish.run);
@@ -147,7 +157,7 @@ void swap_optimizer(const SwapWish& wish) {
   first.change = report.change;
   if (wish.json) return fmt::print("{}\n", as_json(plan, first, "in_force").dump());
   report.before = plan.before;
-  fmt::print("{}\n", report.describe());
+  fmt::print("{}\n{}\n", report.describe(), rates_line(plan));
 }
 
 }  // namespace ganymede::cli

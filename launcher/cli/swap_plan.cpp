@@ -115,6 +115,12 @@ service::JobPlugin plugin_of(const nlohmann::json& plugin) {
           plugin.at("version")};
 }
 
+/// Of the group `name`, or of [optimizer] where there is none, or none with a rate of its own.
+double rate_of(const config::Optimizer& optimizer, const std::string& name) {
+  auto group = optimizer.groups.find(name);
+  return group != optimizer.groups.end() && group->second.lr >= 0 ? group->second.lr : optimizer.lr;
+}
+
 }  // namespace
 
 SwapPlan plan_swap(const std::string& name, const std::vector<std::string>& settings, bool copy, double seconds) {
@@ -137,6 +143,9 @@ SwapPlan plan_swap(const std::string& name, const std::vector<std::string>& sett
   std::int64_t warm_steps = config.swap.warm_steps;
   config.swap = in_force.swap;  // what was set is for this swap alone
   plan.configuration = config::effective(config);
+  plan.rates.push_back({"", in_force.optimizer.lr, config.optimizer.lr});
+  for (const auto& [group, own] : config.optimizer.groups)
+    plan.rates.push_back({group, rate_of(in_force.optimizer, group), rate_of(config.optimizer, group)});
   Ages ages;
   for (const auto& part : answer.at("parts")) plan.parts.push_back(part_of(part, ages));
   plan.warm_steps =
@@ -164,6 +173,26 @@ std::vector<std::string> part_lines(const SwapPlan& plan) {
                                 part.from, part.to, text.empty() ? "no state" : text));
   }
   return lines;
+}
+
+std::string rates_line(const SwapPlan& plan) {
+  std::string text;
+  for (const SwapPlan::Rate& rate : plan.rates) {
+    std::string name = rate.group.empty() ? "learning rate" : "; " + rate.group;
+    text += rate.before == rate.after ? fmt::format("{} stays {}", name, rate.after)
+                                      : fmt::format("{} {} → {}", name, rate.before, rate.after);
+  }
+  return text;
+}
+
+nlohmann::ordered_json rates_json(const SwapPlan& plan) {
+  auto rates = nlohmann::ordered_json::array();
+  for (const SwapPlan::Rate& rate : plan.rates) {
+    nlohmann::ordered_json one = {{"group", nullptr}, {"before", rate.before}, {"after", rate.after}};
+    if (!rate.group.empty()) one["group"] = rate.group;
+    rates.push_back(std::move(one));
+  }
+  return rates;
 }
 
 nlohmann::ordered_json parts_json(const SwapPlan& plan) {

@@ -22,10 +22,15 @@ struct SwapPlan {
     int parameters = 0;
     std::vector<Slot> slots;
   };
+  struct Rate {
+    std::string group;  // empty: of what is in no group
+    double before = 0, after = 0;
+  };
   std::string before, after;  // optimizers
   std::string configuration;  // effective, with the new one
   std::vector<service::JobPlugin> plugins;
   std::vector<Part> parts;
+  std::vector<Rate> rates;
   std::uint64_t warm_steps = 0;
   std::uint64_t base = 0;  // hash of the effective configuration that it was made from
 };
@@ -39,6 +44,10 @@ bool starts_empty(const SwapPlan& plan);
 
 /// "18 parameters adamw → muon: momentum takes over first_moment, 120 updates old", a line a part.
 std::vector<std::string> part_lines(const SwapPlan& plan);
+/// "learning rate 0.02 → 0.003; rest stays 0.003".
+std::string rates_line(const SwapPlan& plan);
+/// [{"group", "before", "after"}], the group null for what is in none.
+nlohmann::ordered_json rates_json(const SwapPlan& plan);
 /// [{"from", "to", "parameters", "slots": [{"name", "from" or null, "age"}]}].
 nlohmann::ordered_json parts_json(const SwapPlan& plan);
 

@@ -32,11 +32,12 @@ struct TrainOptions {
 
 std::string absolute(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
 
-/// `--steps` says when to stop, not how fast the learning rate falls: a schedule that has no length of its own keeps
-/// that of the recipe, so that stopping at a step and going on gives the curve of one run.
+/// `--steps` says when to stop, not how fast the learning rate falls: a cosine that has no length of its own keeps that
+/// of the recipe, so that stopping at a step and going on gives the curve of one run. The decay of a wsd schedule is
+/// meant to end with the run, whatever its length.
 void limit_steps(TrainOptions& options) {
   config::Config recipe = config::load(options.recipe, options.settings);
-  if (recipe.optimizer.decay_steps == 0)
+  if (recipe.optimizer.decay_steps == 0 && recipe.optimizer.schedule == config::Schedule::cosine)
     options.settings.push_back(fmt::format("optimizer.decay_steps={}", recipe.run.steps));
   options.settings.push_back(fmt::format("run.steps={}", options.steps));
 }
@@ -119,8 +120,10 @@ void add_train(CLI::App& app) {
   command->add_option("--set", options->settings, "Change a key of the recipe: --set optimizer.lr=3e-4")
       ->allow_extra_args(false);
   command
-      ->add_option("--steps", options->steps,
-                   "Stop at this step in total; the schedule stays that of the recipe (default: run.steps)")
+      ->add_option(
+          "--steps", options->steps,
+          "Stop at this step in total (default: run.steps); a cosine keeps the recipe's length, the decay of wsd "
+          "ends there")
       ->check(command_line::between<std::int64_t>(1, 1'000'000'000'000));
   command->add_option("--nodes", options->nodes,
                       "Addresses of all nodes of a run over several: HOST:PORT,HOST,…; start one `train` on each");

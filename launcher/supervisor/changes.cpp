@@ -1,5 +1,6 @@
 #include "launcher/supervisor/changes.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/error.h"
@@ -18,6 +19,17 @@ std::string ChangeState::describe() const {
   return from_step == 0 ? text : fmt::format("from step {} on: {}", from_step, text);
 }
 
+std::string left_behind(Cells& cells) {
+  step_protocol::Setting newest = cells.prepared_change();
+  auto now = cells.change(cells.change_in_force().number);
+  if (!now || newest.number == now->number) return "";
+  bool swap = newest.state_epoch != now->state_epoch;
+  if (!swap && step_protocol::same_values(newest, *now)) return "";  // the return from a swap that was refused
+  return fmt::format(
+      "the {} that was ordered is not in force yet and ends with this: order it again when the run goes on",
+      swap ? "swap" : "change");
+}
+
 Changes::Changes(const config::Config& recipe, const service::Job& job, Cells& cells, Epochs& epochs,
                  std::set<std::string> said)
     : recipe_(recipe), job_(job), cells_(cells), epochs_(epochs), said_(std::move(said)) {
@@ -31,6 +43,15 @@ config::Config Changes::with(const step_protocol::Setting& setting) {
   return config;
 }
 
+/// An answer may have been lost, so a person who orders the newest change again learns of it.
+ChangeState Changes::repeated(const std::vector<Value>& values) {
+  ChangeState newest = state(cells_.prepared_change().number);
+  bool same = newest.keys.size() == values.size() && std::ranges::all_of(values, [&](const Value& one) {
+                return std::ranges::find(newest.keys, one.key, &ChangeState::Key::key) != newest.keys.end();
+              });
+  return same || !newest.in_force ? newest : ChangeState{};
+}
+
 ChangeState Changes::order(const std::vector<Value>& values, bool ending) {
   if (values.empty()) fail_usage("A change names at least one key.");
   step_protocol::Setting newest = cells_.prepared_change();
@@ -38,8 +59,7 @@ ChangeState Changes::order(const std::vector<Value>& values, bool ending) {
   for (const Value& one : values) service::change(wanted, one.key, one.value);
   step_protocol::Setting setting = service::setting_of(wanted);
   setting.state_epoch = newest.state_epoch;
-  if (step_protocol::same_values(setting, newest))
-    return cells_.change_in_force().number == newest.number ? ChangeState{} : state(newest.number);
+  if (step_protocol::same_values(setting, newest)) return repeated(values);
   if (ending) fail("The run is ending; nothing is changed any more.");
   require_none_under_way();
   setting.number = newest.number + 1;

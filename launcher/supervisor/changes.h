@@ -28,6 +28,10 @@ struct ChangeState {
   std::string describe() const;
 };
 
+/// Of the newest change or swap that was ordered and did not come into force: that it goes with the run's end. Empty:
+/// there is none.
+std::string left_behind(Cells& cells);
+
 /// The coordinator's part of rule 16: numbers the changes that a person orders, prepares them in this node's cells (the
 /// other nodes learn the newest with every answer), and writes down what is in force. One change is under way at a
 /// time.
@@ -42,7 +46,7 @@ class Changes {
     std::string key;
     double value = 0;
   };
-  /// Prepares a change, or returns the newest when that says the same already. Throws Error(usage) for a key that
+  /// Prepares a change, or returns the newest when that is the same, and number 0 when the values are in force anyway. Throws Error(usage) for a key that
   /// cannot change and a value out of its range; Error when the run is `ending` or a change is still under way.
   ChangeState order(const std::vector<Value>& values, bool ending);
   /// Throws Error for a number that there was not.
@@ -71,6 +75,7 @@ class Changes {
   config::Config with(const step_protocol::Setting& setting);
   void write(const step_protocol::Setting& setting);
   bool is_quiet(std::uint64_t number) const;
+  ChangeState repeated(const std::vector<Value>& values);
   void fill_difference(ChangeState& state);
 
   const config::Config& recipe_;

@@ -178,6 +178,7 @@ Outcome run(Launch& launch, const Options& options) {
   std::string skips = last ? ended_by_skips(launch.ready.config.optimizer, *last) : "";
   if (outcome.text.empty() && !skips.empty()) outcome = {ExitCode::failed, skips, outcome.checkpoint};
   std::uint64_t load_step = cells.load_step();
+  if (std::string lost = left_behind(cells); !lost.empty()) launch.terminal.line(lost);
   Cells::drop_all(launch.keeper);
   launch.close(outcome, steps, load_step);
   return outcome;

@@ -31,6 +31,16 @@ void Skips::write(metrics::Record& record) const {
   write_counts(record);
 }
 
+namespace {
+
+/// The way out of steps that are too large.
+const char* smaller_steps(const config::Optimizer& optimizer) {
+  return optimizer.clip_norm > 0 ? "Lower optimizer.lr or optimizer.clip_norm"
+                                 : "Lower optimizer.lr or set optimizer.clip_norm (it is 0: off)";
+}
+
+}  // namespace
+
 std::string ended_by_skips(const config::Optimizer& optimizer, const step_protocol::DecisionRecord& last) {
   step_protocol::SkipRules rules{.stop_on_non_finite = optimizer.policy == config::SkipPolicy::stop};
   auto reason = static_cast<SkipReason>(last.skip_reason);
@@ -38,15 +48,17 @@ std::string ended_by_skips(const config::Optimizer& optimizer, const step_protoc
   if (step_protocol::ends_run(reason, rules))
     return fmt::format(
         "The loss or gradients of step {} were not finite, and optimizer.policy = \"stop\" ends the run there; nothing "
-        "has changed since step {}. Lower optimizer.lr or optimizer.clip_norm, or begin from a checkpoint before it "
-        "(--from); the same command goes on with step {}.",
-        good + 1, good, last.step + 1);
+        "has changed since step {}. {}, or begin from a checkpoint before it (--from); the same command goes on with "
+        "step {}.",
+        good + 1, good, smaller_steps(optimizer), last.step + 1);
   auto limit = static_cast<std::uint64_t>(optimizer.stop_after_skips);
-  if (limit == 0 || last.skipped_in_row < limit) return "";
+  // A run that ends in nothing but losses that are not finite is no success, however short it was.
+  bool ruined = reason == SkipReason::non_finite && last.skipped_in_row > 1;
+  if (!ruined && (limit == 0 || last.skipped_in_row < limit)) return "";
   std::string text = fmt::format(
-      "The last {} steps, up to {}, were skipped, that one because {}; nothing has changed since step {}. Lower "
-      "optimizer.lr or optimizer.clip_norm, or begin from a checkpoint before it (--from); ",
-      last.skipped_in_row, last.step, step_protocol::describe_skip(last), good);
+      "The last {} steps, up to {}, were skipped, that one because {}; nothing has changed since step {}. {}, or "
+      "begin from a checkpoint before it (--from); ",
+      last.skipped_in_row, last.step, step_protocol::describe_skip(last), good, smaller_steps(optimizer));
   if (reason != SkipReason::non_finite)
     text += "where such steps are right, raise optimizer.outlier_z or set optimizer.policy=skip; ";
   return text + "optimizer.stop_after_skips says after how many a run ends.";

@@ -140,9 +140,14 @@ std::optional<std::int64_t> MatrixOperations::hand_over(const Work& work, int bu
   handover.words->count.store(work.places.size(), std::memory_order_release);
   std::uint64_t number = handover.words->request.load(std::memory_order_acquire) + 1;
   os::store_and_wake(handover.words->request, number);
+  std::string awaited =
+      work.updater < 0
+          ? "the optimizer server, which orthogonalises matrices,"
+          : fmt::format("update_matrix of optimizer plugin '{}' to return (mend the plugin, or take another)",
+                        bench_.placement.update.optimizers[static_cast<std::size_t>(work.updater)].name);
   bench_.surroundings.wait(
       WaitKind::update, handover.words->answer, [number](std::uint64_t value) { return value == number; },
-      "matrices that the optimizer server has");
+      awaited.c_str());
   for (const float* from = handover.out.data(); const newton_schulz::Place& place : work.places) {
     copy(from, elements, place.out);
     from += elements;

@@ -57,7 +57,7 @@ TEST(Swap, ThatCannotBeIsRefusedInOneLineAndTheRunGoesOn) {
   refused({"exits_when_loaded"}, 1, "exits_when_loaded.so ended the program that loads it (exit code 0)");
   refused({"loops_when_loaded", "--wait", "3"}, 1, "loops_when_loaded.so was still being loaded and tried after 3.0 s");
   const std::vector<std::string> at_once = {"--force", "--set", "warm_steps=0"};
-  for (const std::string& name : {"crashes_at_once", "hangs_at_once"}) {
+  for (const std::string name : {"crashes_at_once", "hangs_at_once"}) {
     std::vector<std::string> wish = {name, "--wait", "3"};
     wish.insert(wish.end(), at_once.begin(), at_once.end());
     refused(wish, 1, name + (name == "hangs_at_once" ? ".so was still being" : ".so ended the program that loads it"));
@@ -121,6 +121,17 @@ TEST(Swap, ThatTheMemoryIsNotThereForIsRefusedByADryRunAsWell) {
   EXPECT_EQ(files_of(run, "plugins", "muon."), 0);
 }
 
+TEST(Swap, ThatIsNotInForceAtTheEndIsSaidToGoWithIt) {
+  TrainingRun run(swap_settings(2, 1000000));
+  run.start();
+  run.wait_for_step(3);
+  auto ordered = swap(run, {"muon", "--set", "lr=0.01", "--set", "warm_steps=100000", "--wait", "0"});
+  EXPECT_EQ(ordered.exit_code, 0) << ordered.output;
+  EXPECT_EQ(run.ganymede({"ctl", run.folder(), "stop"}, 60).exit_code, 0);
+  EXPECT_EQ(run.wait(60), 75);
+  EXPECT_THAT(run.output(), HasSubstr("the swap that was ordered is not in force yet and ends with this"));
+}
+
 TEST(Swap, OfADryRunSaysWhatItWouldTakeAndChangesNothing) {
   TrainingRun run(swap_settings(2, 1000000));
   run.start();
@@ -135,7 +146,10 @@ TEST(Swap, OfADryRunSaysWhatItWouldTakeAndChangesNothing) {
   ASSERT_EQ(told["parts"].size(), 2u);
   for (const auto& part : told["parts"]) EXPECT_EQ(part["from"], "adamw");
   EXPECT_EQ(os::read_file(run.folder() + "/job.json"), before);
-  EXPECT_THAT(swap(run, {"muon", "--dry-run"}).output, HasSubstr("nothing was changed"));
+  EXPECT_EQ(told["lr"][0]["after"], told["lr"][0]["before"]);
+  auto text = swap(run, {"muon", "--set", "lr=0.02", "--dry-run"}).output;
+  for (const char* part : {"nothing was changed", "learning rate 0.003 → 0.02; rest stays 0.003"})
+    EXPECT_THAT(text, HasSubstr(part));
 }
 
 }  // namespace

@@ -83,7 +83,8 @@ void begin_swap_at(TrainingRun& run, int begin, const std::vector<std::string>& 
     return swap(run, with_wait);
   });
   auto answer = ordered.get();
-  EXPECT_NE(answer.output.find("is not in force after"), std::string::npos) << answer.output;
+  EXPECT_EQ(answer.exit_code, 0) << answer.output;
+  EXPECT_EQ(answer.output.find("ordered: "), 0u) << answer.output;
   auto offered = [&] {
     auto status = status_or_nothing(run);
     return status.contains("swap") && status["swap"].get<std::string>().find("updates followed") != std::string::npos;

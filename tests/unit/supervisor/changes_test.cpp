@@ -94,6 +94,8 @@ TEST_F(ChangesTest, SameOrderAgainIsTheSameChange) {
   decide(3, 1, 2);
   EXPECT_EQ(changes_->order({{"optimizer.lr", 0.25}}, true).number, 1u);
   EXPECT_EQ(cells_->prepared_change().number, 1u);
+  EXPECT_EQ(changes_->order({{"optimizer.clip_norm", config_.optimizer.clip_norm}}, false).number, 0u)
+      << "in force, but not by this change";
 }
 
 TEST_F(ChangesTest, OneChangeIsUnderWayAtATime) {
