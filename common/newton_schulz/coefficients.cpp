@@ -62,8 +62,8 @@ Schedule parse_list(std::string_view key, std::string_view text) {
   for (std::size_t step = 0; step < triples.size(); ++step) {
     const auto numbers = split(triples[step], ',');
     if (numbers.size() != 3) {
-      fail_usage("{}: triple {}, \"{}\", is {} long; a step is three numbers, as in \"3.4445,-4.775,2.0315\"", key,
-                 step + 1, triples[step], numbers.size());
+      fail_usage("{}: triple {}, \"{}\", has {}; a step is three numbers, as in \"3.4445,-4.775,2.0315\"", key,
+                 step + 1, triples[step], numbers.size() == 1 ? "1 number" : fmt::format("{} numbers", numbers.size()));
     }
     schedule.push_back({parse_number(key, step, numbers[0]), parse_number(key, step, numbers[1]),
                         parse_number(key, step, numbers[2])});

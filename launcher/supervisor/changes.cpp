@@ -22,9 +22,10 @@ std::string ChangeState::describe() const {
 std::string left_behind(Cells& cells) {
   step_protocol::Setting newest = cells.prepared_change();
   auto now = cells.change(cells.change_in_force().number);
-  if (!now || newest.number == now->number) return "";
-  bool swap = newest.state_epoch != now->state_epoch;
-  if (!swap && step_protocol::same_values(newest, *now)) return "";  // the return from a swap that was refused
+  if (!now) return "";
+  service::Job job = service::read_job();
+  bool swap = !job.epochs.empty() && job.epochs.back().number != now->state_epoch;
+  if (!swap && step_protocol::same_values(newest, *now)) return "";  // perhaps the return from a swap that was refused
   return fmt::format(
       "the {} that was ordered is not in force yet and ends with this: order it again when the run goes on",
       swap ? "swap" : "change");

@@ -46,8 +46,9 @@ class Changes {
     std::string key;
     double value = 0;
   };
-  /// Prepares a change, or returns the newest when that is the same, and number 0 when the values are in force anyway. Throws Error(usage) for a key that
-  /// cannot change and a value out of its range; Error when the run is `ending` or a change is still under way.
+  /// Prepares a change, or returns the newest when that is the same, and number 0 when the values are in force anyway.
+  /// Throws Error(usage) for a key that cannot change and a value out of its range; Error when the run is `ending` or a
+  /// change is still under way.
   ChangeState order(const std::vector<Value>& values, bool ending);
   /// Throws Error for a number that there was not.
   ChangeState state(std::uint64_t number);

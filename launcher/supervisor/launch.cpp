@@ -175,7 +175,7 @@ Outcome run(Launch& launch, const Options& options) {
                 launch.terminal);
   Outcome outcome = launch.supervise(cells, steps);
   const step_protocol::DecisionRecord* last = cells.record_of(cells.decided_step());
-  std::string skips = last ? ended_by_skips(launch.ready.config.optimizer, *last) : "";
+  std::string skips = last ? ended_by_skips(launch.ready.config.optimizer, *last, outcome.code == ExitCode::done) : "";
   if (outcome.text.empty() && !skips.empty()) outcome = {ExitCode::failed, skips, outcome.checkpoint};
   std::uint64_t load_step = cells.load_step();
   if (std::string lost = left_behind(cells); !lost.empty()) launch.terminal.line(lost);

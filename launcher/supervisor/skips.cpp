@@ -41,7 +41,7 @@ const char* smaller_steps(const config::Optimizer& optimizer) {
 
 }  // namespace
 
-std::string ended_by_skips(const config::Optimizer& optimizer, const step_protocol::DecisionRecord& last) {
+std::string ended_by_skips(const config::Optimizer& optimizer, const step_protocol::DecisionRecord& last, bool done) {
   step_protocol::SkipRules rules{.stop_on_non_finite = optimizer.policy == config::SkipPolicy::stop};
   auto reason = static_cast<SkipReason>(last.skip_reason);
   std::uint64_t good = last.step - last.skipped_in_row;
@@ -53,8 +53,8 @@ std::string ended_by_skips(const config::Optimizer& optimizer, const step_protoc
         good + 1, good, smaller_steps(optimizer), last.step + 1);
   auto limit = static_cast<std::uint64_t>(optimizer.stop_after_skips);
   // A run that ends in nothing but losses that are not finite is no success, however short it was.
-  bool ruined = reason == SkipReason::non_finite && last.skipped_in_row > 1;
-  if (!ruined && (limit == 0 || last.skipped_in_row < limit)) return "";
+  bool ruined = done && reason == SkipReason::non_finite && last.skipped_in_row > 1;
+  if (limit == 0 || (last.skipped_in_row < limit && !ruined)) return "";
   std::string text = fmt::format(
       "The last {} steps, up to {}, were skipped, that one because {}; nothing has changed since step {}. {}, or "
       "begin from a checkpoint before it (--from); ",

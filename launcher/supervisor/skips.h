@@ -43,7 +43,9 @@ class Skips {
 };
 
 /// The sentences that a run ends with because the step of its last record was skipped: by optimizer.policy = "stop", or
-/// as one of too many in a row. Empty: that is not why it ended.
-std::string ended_by_skips(const config::Optimizer& optimizer, const step_protocol::DecisionRecord& last);
+/// as one of too many in a row. `done`: the run has all its steps; then losses that are not finite are too many from
+/// the second on. Empty: that is not why it ended.
+std::string ended_by_skips(const config::Optimizer& optimizer, const step_protocol::DecisionRecord& last,
+                           bool done = false);
 
 }  // namespace ganymede::launcher

@@ -69,7 +69,7 @@ TEST(Coefficients, ARefusalNamesTheKeyTheValueAndTheWayOut) {
             "polar_express5, cans5, cubic5, ten_step, or a list of triples as in \"3.4445,-4.775,2.0315; …\"");
   EXPECT_THAT(refusal(""), testing::HasSubstr("no schedule is called \"\"; there are"));
   EXPECT_EQ(refusal("2,-1.5,0.5; 3,4"),
-            "muon.coefficients: triple 2, \"3,4\", is 2 long; a step is three numbers, as in "
+            "muon.coefficients: triple 2, \"3,4\", has 2 numbers; a step is three numbers, as in "
             "\"3.4445,-4.775,2.0315\"");
   EXPECT_THAT(refusal("2,-1.5,0.5;"), testing::HasSubstr("triple 2, \"\", has 1 number"));
   EXPECT_THAT(refusal("2,-1.5,x"), testing::HasSubstr("\"x\" in triple 1 is not a number"));

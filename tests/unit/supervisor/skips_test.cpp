@@ -73,6 +73,11 @@ TEST(EndedBySkips, SaysWhichStepsWhyAndWhatToChange) {
                     HasSubstr("since step 54"), HasSubstr("optimizer.lr"), Not(HasSubstr("outlier_z"))));
   EXPECT_THAT(ended_by_skips(optimizer, last_record(SkipReason::loss, 3)),
               AllOf(HasSubstr("its loss 9 lies 70.0 standard deviations"), HasSubstr("optimizer.outlier_z")));
+  auto two = last_record(SkipReason::non_finite, 2);
+  EXPECT_THAT(ended_by_skips(optimizer, two, true), HasSubstr("The last 2 steps, up to 57, were skipped"));
+  EXPECT_EQ(ended_by_skips(optimizer, last_record(SkipReason::non_finite, 1), true), "");
+  optimizer.clip_norm = 0;
+  EXPECT_THAT(ended_by_skips(optimizer, two, true), HasSubstr("Lower optimizer.lr or set optimizer.clip_norm"));
   optimizer.stop_after_skips = 0;
   EXPECT_EQ(ended_by_skips(optimizer, last_record(SkipReason::non_finite, 30)), "");
 }
