@@ -36,14 +36,18 @@ std::optional<std::size_t> last_of_the_user(const std::vector<std::string>& sett
   return given.empty() ? std::nullopt : std::optional(given.back());
 }
 
-/// What the user set: without the steps, which the command names itself, and without the paths that `ganymede train`
-/// has made absolute and put behind the user's own.
+/// What the user set, the last of each key: without the steps, which the command names itself, and without the paths
+/// that `ganymede train` has made absolute and put behind the user's own.
 std::string settings_of_the_user(const std::vector<std::string>& settings) {
   const std::set<std::string> paths = {"data.path", "data.sources", "data.tokenizer", "optimizer.plugin_folder"};
   std::string text;
   for (std::size_t i = 0; i < settings.size(); ++i) {
     std::string key = key_of(settings[i]);
-    if (key == "run.steps" || (paths.contains(key) && last_of_the_user(settings, key) != i)) continue;
+    auto later = [&](const std::string& other) { return key_of(other) == key; };
+    bool counts = paths.contains(key)
+                      ? last_of_the_user(settings, key) == i
+                      : std::none_of(settings.begin() + static_cast<std::ptrdiff_t>(i) + 1, settings.end(), later);
+    if (key == "run.steps" || !counts) continue;
     text += " --set " + shell_word(settings[i]);
   }
   return text;

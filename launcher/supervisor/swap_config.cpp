@@ -61,6 +61,15 @@ struct Setting {
   std::string whole, written;
 };
 
+/// Whoever says two things has meant one of them.
+void refuse_second(const std::vector<Setting>& before, const Setting& setting) {
+  auto key = [](const Setting& one) { return one.whole.substr(0, one.whole.find('=')); };
+  for (const Setting& one : before)
+    if (key(one) == key(setting) && one.whole != setting.whole)
+      fail_usage("Key '{}' is given twice, --set {} and --set {}: give it once.", key(setting), one.written,
+                 setting.written);
+}
+
 /// The fault without the scratch file, which nobody has written: what was set is what does not fit.
 std::string as_written(std::string fault, const std::vector<Setting>& settings, const std::string& scratch) {
   std::string all;
@@ -120,7 +129,11 @@ config::Config swapped_config(const config::Config& in_force, const std::string&
     config.optimizer.groups.erase(config::rest_group);
   }
   std::vector<Setting> all;
-  for (const std::string& one : settings) all.push_back({swap_setting(one, name), one});
+  for (const std::string& one : settings) {
+    Setting setting{swap_setting(one, name), one};
+    refuse_second(all, setting);
+    all.push_back(std::move(setting));
+  }
   return load_text(config::effective(config), all, scratch);
 }
 

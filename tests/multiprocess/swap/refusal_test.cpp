@@ -54,6 +54,7 @@ TEST(Swap, ThatCannotBeIsRefusedInOneLineAndTheRunGoesOn) {
   refused({"crash", "--set", "warm_steps=0"}, 2, "--force");
   refused({"muon", "--set", "run.steps=5"}, 2, "--set run.steps: only keys of [optimizer]");
   refused({"muon", "--set", "lr=0.1", "--set", "warmup_steps=9999999"}, 2, "--set warmup_steps=9999999");
+  refused({"lion", "--set", "lr=0.1", "--set", "optimizer.lr=0.2"}, 2, "Key 'optimizer.lr' is given twice");
   refused({"exits_when_loaded"}, 1, "exits_when_loaded.so ended the program that loads it (exit code 0)");
   refused({"loops_when_loaded", "--wait", "3"}, 1, "loops_when_loaded.so was still being loaded and tried after 3.0 s");
   const std::vector<std::string> at_once = {"--force", "--set", "warm_steps=0"};

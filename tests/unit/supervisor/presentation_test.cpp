@@ -127,8 +127,13 @@ TEST(Closing, ProposesTheStepsOfTheRecipeWhereTheyAreMore) {
 TEST(Closing, GoesOnWithWhatTheUserSet) {
   config::Config config;
   Options options{.run = "/r/run", .recipe = "/r/tiny.toml", .from = "", .settings = {}};
-  options.settings = {"parallel.ranks=4",      "run.steps=7",           "data.path=mine",
-                      "sample.prompt=\"a b\"", "data.path=\"/r/mine\"", "optimizer.plugin_folder=\"/x\""};
+  options.settings = {"parallel.ranks=2",
+                      "parallel.ranks=4",
+                      "run.steps=7",
+                      "data.path=mine",
+                      "sample.prompt=\"a b\"",
+                      "data.path=\"/r/mine\"",
+                      "optimizer.plugin_folder=\"/x\""};
   std::string text = closing_lines({.step = 7, .steps = 50, .checkpoint = 5}, config, options, "/bin");
   EXPECT_THAT(text,
               HasSubstr("--steps 100 --set parallel.ranks=4 --set data.path=mine --set 'sample.prompt=\"a b\"'\n"));
