@@ -22,7 +22,8 @@ std::string ChangeState::describe() const {
 std::string left_behind(Cells& cells) {
   step_protocol::Setting newest = cells.prepared_change();
   auto now = cells.change(cells.change_in_force().number);
-  if (!now) return "";
+  const auto* record = cells.record_of(cells.decided_step());
+  if (!now || (record && record->refused_change == newest.number)) return "";
   service::Job job = service::read_job();
   bool swap = !job.epochs.empty() && job.epochs.back().number != now->state_epoch;
   if (!swap && step_protocol::same_values(newest, *now)) return "";  // perhaps the return from a swap that was refused

@@ -83,8 +83,7 @@ int guarded(const GuardLimit& limit, const std::function<int()>& body) {
   if (!ending && inside)
     fail(
         "optimizer plugin {} was still being loaded and tried after {}: its constructors, its entry or its functions "
-        "do not "
-        "return; mend it{}",
+        "do not return; mend it{}",
         note.file.data(), time, limit.longer);
   if (!ending)
     fail("optimizer plugins were not loaded and checked after {}: the machine is too busy{}", time, limit.longer);

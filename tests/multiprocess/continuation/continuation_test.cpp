@@ -26,6 +26,20 @@ void expect_nothing_left(const TrainingRun& run) {
   wait_until([&] { return run.leftovers().empty(); }, 5, "no process is left");
 }
 
+/// A longer run leaves its decay and decays again.
+TEST(Continuation, DecayOfWsdEndsWithTheStepsThatAreAskedFor) {
+  TrainingRun run({"parallel.ranks=1", "run.steps=60", "optimizer.schedule=wsd", "optimizer.decay_steps=0"});
+  auto rate = [&](std::size_t step) { return run.metrics().at(step - 1)["lr"].get<double>(); };
+  ASSERT_EQ(run.train({"--steps", "20"}), 0) << run.output();
+  EXPECT_GT(rate(18), rate(19));
+  EXPECT_GT(rate(19), rate(20));
+  EXPECT_EQ(rate(18), rate(10)) << "a tenth of the steps";
+  ASSERT_EQ(run.train({"--steps", "40"}), 0) << run.output();
+  EXPECT_EQ(rate(36), rate(10));
+  EXPECT_LT(rate(40), rate(36) / 2);
+  EXPECT_THAT(run.output(), testing::Not(testing::HasSubstr("changed since then")));
+}
+
 TEST(Continuation, InterruptStopsAfterAStepWithACheckpointAndTheSameCommandGoesOn) {
   TrainingRun run(settings());
   run.start();
