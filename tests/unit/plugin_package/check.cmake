@@ -17,7 +17,7 @@ file(REMOVE_RECURSE ${FOLDER}/package ${FOLDER}/example)
 # A copy: nothing of the tree can be included by a relative path.
 file(COPY ${SOURCE}/examples/optimizer_plugin/ DESTINATION ${FOLDER}/example)
 run(${CMAKE_COMMAND} --install ${BUILD} --component plugins --prefix ${FOLDER}/package)
-run(${CMAKE_COMMAND} -S ${FOLDER}/example -B ${FOLDER}/example/build -D CMAKE_PREFIX_PATH=${FOLDER}/package)
+run(${CMAKE_COMMAND} -G Ninja -S ${FOLDER}/example -B ${FOLDER}/example/build -D CMAKE_PREFIX_PATH=${FOLDER}/package)
 run(${CMAKE_COMMAND} --build ${FOLDER}/example/build)
 run(${BUILD}/ganymede-optimizer describe signum --plugins ${FOLDER}/example/build)
 expect("signum 1.0 (ABI 1)")
