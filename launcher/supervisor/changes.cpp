@@ -19,17 +19,15 @@ std::string ChangeState::describe() const {
   return from_step == 0 ? text : fmt::format("from step {} on: {}", from_step, text);
 }
 
-std::string left_behind(Cells& cells) {
+std::string left_behind(Cells& cells, const std::optional<std::string>& swap) {
   step_protocol::Setting newest = cells.prepared_change();
   auto now = cells.change(cells.change_in_force().number);
-  const auto* record = cells.record_of(cells.decided_step());
-  if (!now || (record && record->refused_change == newest.number)) return "";
-  service::Job job = service::read_job();
-  bool swap = !job.epochs.empty() && job.epochs.back().number != now->state_epoch;
-  if (!swap && step_protocol::same_values(newest, *now)) return "";  // perhaps the return from a swap that was refused
+  // A swap that was refused, or the return from it, changes nothing.
+  bool quiet = !now || newest.state_epoch != now->state_epoch || step_protocol::same_values(newest, *now);
+  if (!swap && quiet) return "";
   return fmt::format(
       "the {} that was ordered is not in force yet and ends with this: order it again when the run goes on",
-      swap ? "swap" : "change");
+      swap ? fmt::format("swap ({})", *swap) : "change");
 }
 
 Changes::Changes(const config::Config& recipe, const service::Job& job, Cells& cells, Epochs& epochs,

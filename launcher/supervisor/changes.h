@@ -28,9 +28,9 @@ struct ChangeState {
   std::string describe() const;
 };
 
-/// Of the newest change or swap that was ordered and did not come into force: that it goes with the run's end. Empty:
-/// there is none.
-std::string left_behind(Cells& cells);
+/// Of the newest change that was ordered and did not come into force, or of the `swap` that is under way, as it
+/// describes itself: that it goes with the run's end. Empty: there is neither.
+std::string left_behind(Cells& cells, const std::optional<std::string>& swap);
 
 /// The coordinator's part of rule 16: numbers the changes that a person orders, prepares them in this node's cells (the
 /// other nodes learn the newest with every answer), and writes down what is in force. One change is under way at a

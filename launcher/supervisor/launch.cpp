@@ -122,12 +122,19 @@ Outcome Launch::supervise(Cells& cells, StepLog& steps) {
                       [&supervisor](const std::string& identity, const msg::Message& request) {
                         return answer(supervisor, identity, request);
                       });
-  if (!gate) return supervisor.run();
+  auto run_to_the_end = [&] {
+    Outcome outcome = supervisor.run();
+    auto swap = supervisor.swap_under_way();
+    std::string lost = left_behind(cells, swap ? std::optional(swap->describe()) : std::nullopt);
+    if (!lost.empty()) terminal.line(lost);
+    return outcome;
+  };
+  if (!gate) return run_to_the_end();
   PostedAnswers answers(io, [&supervisor, parts = welcome_parts(cells)](const auto& identity, const auto& request) {
     return answer_node(supervisor, parts, identity, request);
   });
   gate->open(answers.handler());
-  Outcome outcome = supervisor.run();
+  Outcome outcome = run_to_the_end();
   answers.close();
   gate->end(static_cast<int>(outcome.code),
             outcome.text.empty() ? "The run has ended." : "The run was ended: " + outcome.text);
@@ -178,7 +185,6 @@ Outcome run(Launch& launch, const Options& options) {
   std::string skips = last ? ended_by_skips(launch.ready.config.optimizer, *last, outcome.code == ExitCode::done) : "";
   if (outcome.text.empty() && !skips.empty()) outcome = {ExitCode::failed, skips, outcome.checkpoint};
   std::uint64_t load_step = cells.load_step();
-  if (std::string lost = left_behind(cells); !lost.empty()) launch.terminal.line(lost);
   Cells::drop_all(launch.keeper);
   launch.close(outcome, steps, load_step);
   return outcome;

@@ -130,7 +130,8 @@ TEST(Swap, ThatIsNotInForceAtTheEndIsSaidToGoWithIt) {
   EXPECT_EQ(ordered.exit_code, 0) << ordered.output;
   EXPECT_EQ(run.ganymede({"ctl", run.folder(), "stop"}, 60).exit_code, 0);
   EXPECT_EQ(run.wait(60), 75);
-  EXPECT_THAT(run.output(), HasSubstr("the swap that was ordered is not in force yet and ends with this"));
+  EXPECT_THAT(run.output(), HasSubstr("the swap (adamw → muon, ")) << "it is being prepared or warmed up";
+  EXPECT_THAT(run.output(), HasSubstr(") that was ordered is not in force yet and ends with this"));
 }
 
 TEST(Swap, OfADryRunSaysWhatItWouldTakeAndChangesNothing) {
