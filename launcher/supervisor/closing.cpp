@@ -26,28 +26,23 @@ bool is_absolute_path(const std::string& setting) {
   return value.starts_with("\"/") || value.starts_with("[\"/");
 }
 
-/// Of the settings of one path, those that the user gave: `ganymede train` puts the path in force, made absolute,
-/// behind them. Only the last one is in force.
+/// Of the settings of one key, the last one that the user gave: `ganymede train` puts the path in force, made absolute,
+/// behind the user's own. Only the last one is in force.
 std::optional<std::size_t> last_of_the_user(const std::vector<std::string>& settings, const std::string& key) {
+  const std::set<std::string> paths = {"data.path", "data.sources", "data.tokenizer", "optimizer.plugin_folder"};
   std::vector<std::size_t> given;
   for (std::size_t i = 0; i < settings.size(); ++i)
     if (key_of(settings[i]) == key) given.push_back(i);
-  if (!given.empty() && is_absolute_path(settings[given.back()])) given.pop_back();
+  if (!given.empty() && paths.contains(key) && is_absolute_path(settings[given.back()])) given.pop_back();
   return given.empty() ? std::nullopt : std::optional(given.back());
 }
 
-/// What the user set, the last of each key: without the steps, which the command names itself, and without the paths
-/// that `ganymede train` has made absolute and put behind the user's own.
+/// What the user set, the last of each key; without the steps, which the command names itself.
 std::string settings_of_the_user(const std::vector<std::string>& settings) {
-  const std::set<std::string> paths = {"data.path", "data.sources", "data.tokenizer", "optimizer.plugin_folder"};
   std::string text;
   for (std::size_t i = 0; i < settings.size(); ++i) {
     std::string key = key_of(settings[i]);
-    auto later = [&](const std::string& other) { return key_of(other) == key; };
-    bool counts = paths.contains(key)
-                      ? last_of_the_user(settings, key) == i
-                      : std::none_of(settings.begin() + static_cast<std::ptrdiff_t>(i) + 1, settings.end(), later);
-    if (key == "run.steps" || !counts) continue;
+    if (key == "run.steps" || last_of_the_user(settings, key) != i) continue;
     text += " --set " + shell_word(settings[i]);
   }
   return text;

@@ -46,6 +46,11 @@ double send(const TestNetwork& network, int bytes) {
   return std::stod(sent.output);
 }
 
+void expect_limits(TestNetwork& network) {
+  network.limit(1, 2);
+  EXPECT_GT(send(network, static_cast<int>(4 * megabyte)), 1.5) << "no faster than 2 MB/s";
+}
+
 TEST(TestNetwork, CountsWhatGoesThroughACableAndLimitsIt) {
   if (std::string obstacle = network_obstacle(); !obstacle.empty()) GTEST_SKIP() << obstacle;
   TestNetwork network(2);
@@ -54,8 +59,7 @@ TEST(TestNetwork, CountsWhatGoesThroughACableAndLimitsIt) {
   double sent = static_cast<double>(network.bytes(1).sent - before);
   EXPECT_GT(sent, 4 * megabyte);
   EXPECT_LT(sent, 4.2 * megabyte) << "headers are a few percent";
-  network.limit(1, 2);
-  EXPECT_GT(send(network, static_cast<int>(4 * megabyte)), 1.5) << "no faster than 2 MB/s";
+  expect_limits(network);
 }
 
 TEST(TestNetwork, DelaysWhatANodeSends) {
@@ -76,8 +80,7 @@ TEST(TestNetwork, DelaysMegabytesWhole) {
   double received = static_cast<double>(network.bytes(0).received - before);
   EXPECT_GT(received, 50 * megabyte);
   EXPECT_LT(received, 51.5 * megabyte) << "sent again";
-  network.limit(1, 2);
-  EXPECT_GT(send(network, static_cast<int>(4 * megabyte)), 1.5) << "no faster than 2 MB/s";
+  expect_limits(network);
 }
 
 }  // namespace
