@@ -1,5 +1,6 @@
 #include "common/base/error.h"
 #include "common/cell/layouts.h"
+#include "common/service/run_directory.h"
 #include "common/service/service.h"
 
 namespace ganymede::service {
@@ -12,6 +13,8 @@ const char* name(Kind kind) {
 std::string stem(Kind kind, int rank, std::uint64_t epoch) {
   return epoch == 0 ? fmt::format("{}.{}", name(kind), rank) : fmt::format("{}.{}.{}", name(kind), epoch, rank);
 }
+
+std::string stacks_file(const std::string& stem) { return fmt::format("{}/{}.stacks", log_folder, stem); }
 
 Control control_of(shm::Segment& segment) {
   Control control;

@@ -9,6 +9,7 @@
 #include "common/base/run_command.h"
 #include "common/os/files.h"
 #include "common/os/signals.h"
+#include "common/os/stacks.h"
 #include "common/service/heartbeat.h"
 #include "common/service/running_context.h"
 #include "common/service/service.h"
@@ -69,7 +70,8 @@ os::Fd enter(Kind kind, const Arguments& arguments) {
 void serve(Kind kind, const Arguments& arguments, std::atomic<bool>& finishing,
            const std::function<void(Context&)>& body) {
   RunningContext context(kind, arguments.rank, arguments.epoch, finishing);
-  SignalWatch signals(finishing, [&context] { return context.detail(); });
+  SignalWatch signals(
+      finishing, [&context] { return context.detail(); }, stacks_file(arguments.stem(kind)));
   register_at_launcher(context);
   Heartbeat heartbeat(context);
   log::info("started, process {}", ::getpid());
@@ -115,6 +117,7 @@ int end_with(Kind kind, const Arguments& arguments, bool finishing, const std::e
 int run(Kind kind, int argc, char** argv, const std::function<void(Context&)>& body) {
   os::block_signals();
   os::install_crash_handler();
+  os::prepare_stacks();
   Arguments arguments;
   os::Fd lock;
   try {

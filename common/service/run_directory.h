@@ -22,6 +22,9 @@ constexpr const char* log_folder = "logs";               // logs/worker.0.log, l
 constexpr const char* checkpoint_folder = "checkpoint";  // rank.<r>/ (RocksDB), manifest.<step>.json
 constexpr const char* plugin_folder = "plugins";         // copies of plugins under their hash
 
+/// Stacks of all threads of the service with this stem, when it was asked for them last: "logs/worker.0.stacks".
+std::string stacks_file(const std::string& stem);
+
 /// A plugin that updates parameters of the run.
 struct JobPlugin {
   placement::OptimizerFacts facts;

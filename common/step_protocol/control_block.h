@@ -109,8 +109,9 @@ struct ControlBlock {
   Word refused_change;    // number of the newest swap whose standby optimizer server does not run here; only grows
   // Written by the worker.
   Word joined_generation;
-  Word decided_step;    // starts at load_step
-  Word served_request;  // newest snapshot_request that a record has honoured
+  Word formed_generation;  // the newest one whose exchange it has done
+  Word decided_step;       // starts at load_step
+  Word served_request;     // newest snapshot_request that a record has honoured
   // Written by the optimizer server.
   Word state_ready;  // 1: master and state are loaded, all working copies of load_step are published
   // Written by the checkpoint service, `restored` last.

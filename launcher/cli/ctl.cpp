@@ -12,6 +12,7 @@
 #include "launcher/cli/ask_launcher.h"
 #include "launcher/cli/ctl_set.h"
 #include "launcher/cli/ctl_swap.h"
+#include "launcher/cli/ctl_where.h"
 #include "launcher/cli/run_access.h"
 #include "launcher/cli/segments_view.h"
 #include "launcher/cli/status_view.h"
@@ -27,7 +28,7 @@ struct CtlOptions {
   std::vector<std::string> changes;
   double wait = 600;
   std::optional<int> rank;
-  bool json = false, now = false;
+  bool json = false, now = false, stacks = false;
 };
 
 Message ask_status() {
@@ -59,7 +60,10 @@ void show_run(const CtlOptions& options, std::string (*show)(const fbs::Status&)
 
 void status(const CtlOptions& options) { show_run(options, options.json ? status_json : status_text); }
 
-void where(const CtlOptions& options) { show_run(options, options.json ? where_json : where_text); }
+void where(const CtlOptions& options) {
+  if (options.stacks) return where_with_stacks(options.run, options.json);
+  show_run(options, options.json ? where_json : where_text);
+}
 
 void segments(const CtlOptions& options) {
   require_alive(options.run);
@@ -164,7 +168,9 @@ void add_ctl(CLI::App& app) {
   };
   auto add_json = [&](CLI::App* command) { command->add_flag("--json", options->json, "Print JSON"); };
   add_json(add("status", "State, step, services with process ids", status));
-  add_json(add("where", "What every service does now and for how long, and who is waited for", where));
+  CLI::App* looking = add("where", "What every service does now and for how long, and who is waited for", where);
+  add_json(looking);
+  looking->add_flag("--stacks", options->stacks, "And the stacks of all threads");
   add_json(add("segments", "The shared memory of the run and every tensor in it", segments));
   CLI::App* stopping =
       add("stop", "Stop after the current step with a checkpoint; the same train command goes on", stop);

@@ -14,6 +14,7 @@
 #include "common/plan/plan.h"
 #include "common/service/run_directory.h"
 #include "launcher/keeper/failure.h"
+#include "launcher/supervisor/cell_view.h"
 #include "launcher/supervisor/kept_changes.h"
 #include "launcher/supervisor/last_metrics.h"
 
@@ -70,6 +71,41 @@ bool communicates(const fbs::ServiceStatus& worker) {
     if (kind == plan::name(one)) return plan::meets_others(one);
   }
   return false;
+}
+
+std::vector<const fbs::RestartEvent*> events_of(const fbs::Status& status) {
+  const auto* events = status.restart_events();
+  if (events == nullptr) return {};
+  return {events->begin(), events->end()};
+}
+
+ordered_json event_json(const fbs::RestartEvent& event) {
+  auto milliseconds = [](double seconds) { return seconds < 0 ? ordered_json() : ordered_json(seconds * 1e3); };
+  return {{"process", event.process()->str()},
+          {"node", event.node()},
+          {"cause", event.cause()->str()},
+          {"step", event.step()},
+          {"generation", event.generation()},
+          {"detect_ms", milliseconds(event.detect())},
+          {"restart_ms", milliseconds(event.restart())},
+          {"reform_ms", milliseconds(event.reform())},
+          {"redo_ms", milliseconds(event.redo())}};
+}
+
+/// A table of the newest restarts; nothing when there are none.
+std::string events_text(const fbs::Status& status) {
+  if (events_of(status).empty()) return "";
+  auto duration = [](double seconds) { return seconds < 0 ? std::string("-") : human_seconds(seconds); };
+  std::string text = fmt::format("\n{:>8}  {:<22}  {:>7}  {:>7}  {:>7}  {:>7}  {}", "at step", "restarted", "detect",
+                                 "restart", "re-form", "redo", "because");
+  for (const auto* event : events_of(status)) {
+    std::string process = printable(event->process()->str());
+    if (event->node() > 0) process += fmt::format(", node {}", event->node());
+    text += fmt::format("\n{:>8}  {:<22}  {:>7}  {:>7}  {:>7}  {:>7}  {}", event->step(), process,
+                        duration(event->detect()), duration(event->restart()), duration(event->reform()),
+                        duration(event->redo()), printable(event->cause()->str()));
+  }
+  return text;
 }
 
 /// The first service that somebody stopped, with its rank; null when there is none.
@@ -156,6 +192,8 @@ std::string status_json(const fbs::Status& status) {
       object["launchers"].push_back(
           {{"node", launcher->node()}, {"pid", launcher->pid()}, {"keeper_pid", launcher->keeper_pid()}});
   object["missing_nodes"] = missing_nodes(status);
+  object["restart_events"] = ordered_json::array();
+  for (const auto* event : events_of(status)) object["restart_events"].push_back(event_json(*event));
   if (status.optimizer() != nullptr) object["optimizer"] = status.optimizer()->str();
   if (status.swap() != nullptr) object["swap"] = status.swap()->str();
   add_changes(object);
@@ -177,7 +215,7 @@ std::string status_text(const fbs::Status& status) {
                           service->pid(), service->state()->str(), service->restarts(), service->operation()->str());
   if (status.optimizer() != nullptr) text += "\noptimizer: " + printable(status.optimizer()->str());
   if (status.swap() != nullptr) text += "\na swap is under way: " + printable(status.swap()->str());
-  return text + missing_text(status) + changes_text();
+  return text + events_text(status) + missing_text(status) + changes_text();
 }
 
 int awaited_rank(const fbs::Status& status) {
@@ -203,8 +241,8 @@ std::string where_text(const fbs::Status& status) {
                                  status.steps(), status.generation());
   for (const auto* cell : *status.cells())
     for (const auto* service : *cell->services())
-      text += fmt::format("\nrank {:<4}  {:<10}  {:<10}  {} for {}", cell->rank(), name_of(service->service()),
-                          service->state()->str(), service->operation()->str(), human_seconds(service->age_seconds()));
+      text += "\n" + launcher::where_line(cell->rank(), name_of(service->service()), service->state()->str(),
+                                          service->operation()->str(), service->age_seconds());
   return text + missing_text(status) + awaited_text(status);
 }
 

@@ -36,6 +36,8 @@ class Membership {
 
   /// The generation announced last; before the first one of this launcher, that of its predecessor.
   std::uint64_t generation() const { return generation_; }
+  /// In which the ranks meet next, or have met: as `generation`, but for a launcher that has announced none.
+  std::uint64_t next_formed() const { return begun_ ? generation_ : generation_ + 1; }
   bool complete() const { return static_cast<int>(present_.size()) == world_; }
 
  private:

@@ -11,6 +11,8 @@ namespace {
 
 using flatbuffers::FlatBufferBuilder;
 
+constexpr double unknown = -1;  // seconds
+
 static_assert(static_cast<int>(fbs::StopWish::now) == static_cast<int>(StopWish::now));
 static_assert(static_cast<int>(fbs::NodePhase::killing) == static_cast<int>(Phase::killing));
 static_assert(static_cast<int>(fbs::EpochState::failed) == static_cast<int>(EpochStage::failed));
@@ -19,7 +21,7 @@ static_assert(static_cast<int>(fbs::ServiceKind::checkpoint) == static_cast<int>
 flatbuffers::Offset<fbs::CellReport> pack(FlatBufferBuilder& builder, const CellState& cell) {
   std::vector<flatbuffers::Offset<fbs::ServiceStatus>> services;
   for (const ServiceState& service : cell.services) services.push_back(coordinator::pack(builder, service));
-  return fbs::CreateCellReport(builder, cell.rank, cell.present, cell.loaded, cell.finished, cell.running, cell.joined,
+  return fbs::CreateCellReport(builder, cell.rank, cell.present, cell.loaded, cell.finished, cell.running, cell.formed,
                                cell.lost, builder.CreateVector(services));
 }
 
@@ -29,7 +31,7 @@ CellState unpack(const fbs::CellReport& report) {
                  .loaded = report.loaded(),
                  .finished = report.finished(),
                  .running = report.running(),
-                 .joined = report.joined(),
+                 .formed = report.formed(),
                  .lost = report.lost(),
                  .services = {}};
   for (const fbs::ServiceStatus* service : *report.services()) {
@@ -82,6 +84,35 @@ flatbuffers::Offset<fbs::ServiceStatus> pack(FlatBufferBuilder& builder, const S
                                   service.restarts, detail, operation, service.age_seconds);
 }
 
+flatbuffers::Offset<PackedEvents> pack(FlatBufferBuilder& builder, const std::vector<RestartEvent>& events) {
+  std::vector<flatbuffers::Offset<fbs::RestartEvent>> packed;
+  for (const RestartEvent& event : events) {
+    auto process = builder.CreateString(event.process), cause = builder.CreateString(event.cause);
+    packed.push_back(fbs::CreateRestartEvent(
+        builder, event.number, event.node, process, event.worker, cause, event.detect, event.restart.value_or(unknown),
+        event.reform.value_or(unknown), event.redo.value_or(unknown), event.step, event.generation));
+  }
+  return builder.CreateVector(packed);
+}
+
+std::vector<RestartEvent> unpack(const PackedEvents& events) {
+  auto known = [](double seconds) { return seconds < 0 ? std::nullopt : std::optional(seconds); };
+  std::vector<RestartEvent> unpacked;
+  for (const fbs::RestartEvent* event : events)
+    unpacked.push_back({.number = event->number(),
+                        .node = event->node(),
+                        .process = event->process()->str(),
+                        .worker = event->worker(),
+                        .cause = event->cause()->str(),
+                        .detect = event->detect(),
+                        .restart = known(event->restart()),
+                        .reform = known(event->reform()),
+                        .redo = known(event->redo()),
+                        .step = event->step(),
+                        .generation = event->generation()});
+  return unpacked;
+}
+
 flatbuffers::Offset<PackedPlugins> pack(FlatBufferBuilder& builder, const std::vector<service::JobPlugin>& plugins) {
   std::vector<flatbuffers::Offset<fbs::SwapPlugin>> packed;
   for (const service::JobPlugin& plugin : plugins) {
@@ -122,10 +153,11 @@ msg::Message::BodyOffset pack(FlatBufferBuilder& builder, const NodeState& state
   if (state.epoch)
     epoch = fbs::CreateEpochReport(builder, state.epoch->epoch, static_cast<fbs::EpochState>(state.epoch->stage),
                                    state.epoch->rank, builder.CreateString(state.epoch->reason));
+  auto events = pack(builder, state.restart_events);
   return msg::Message::body(fbs::CreateNodeReport(builder, state.node, state.seat, state.session, state.pid,
                                                   state.keeper_pid, state.generation, state.restarts, cell_list,
                                                   static_cast<fbs::StopWish>(state.stop), state.ended, state.exit_code,
-                                                  failure, state.checkpoint_idle, part_list, epoch));
+                                                  failure, state.checkpoint_idle, part_list, epoch, events));
 }
 
 NodeState unpack(const fbs::NodeReport& report) {
@@ -148,6 +180,7 @@ NodeState unpack(const fbs::NodeReport& report) {
     state.parts.push_back({part->rank(), part->step(), part->bytes(), part->hash()->str()});
   if (const auto* epoch = report.epoch())
     state.epoch = {epoch->epoch(), static_cast<EpochStage>(epoch->state()), epoch->rank(), epoch->reason()->str()};
+  state.restart_events = unpack(*report.restart_events());
   return state;
 }
 
@@ -166,7 +199,8 @@ msg::Message::BodyOffset pack(FlatBufferBuilder& builder, const NodeWishes& wish
     epoch = fbs::CreateEpochOrder(builder, wishes.epoch->epoch, configuration, pack(builder, wishes.epoch->plugins));
   }
   return msg::Message::body(fbs::CreateNodeOrders(builder, wishes.generation, static_cast<fbs::NodePhase>(wishes.phase),
-                                                  wishes.exit_code, text, restart_list, wishes.leaving, change, epoch));
+                                                  wishes.exit_code, text, restart_list, wishes.leaving, change, epoch,
+                                                  wishes.stacks));
 }
 
 NodeWishes unpack(const fbs::NodeOrders& orders) {
@@ -176,6 +210,7 @@ NodeWishes unpack(const fbs::NodeOrders& orders) {
                     .exit_code = orders.exit_code(),
                     .text = orders.text()->str(),
                     .restarts = {}};
+  wishes.stacks = orders.stacks();
   if (const auto* change = orders.change()) wishes.change = unpack(*change);
   if (const auto* epoch = orders.epoch())
     wishes.epoch = {epoch->epoch(), epoch->configuration()->str(), unpack(*epoch->plugins())};

@@ -17,6 +17,11 @@ flatbuffers::Offset<PackedPlugins> pack(flatbuffers::FlatBufferBuilder& builder,
                                         const std::vector<service::JobPlugin>& plugins);
 std::vector<service::JobPlugin> unpack(const PackedPlugins& plugins);
 
+using PackedEvents = flatbuffers::Vector<flatbuffers::Offset<fbs::RestartEvent>>;
+flatbuffers::Offset<PackedEvents> pack(flatbuffers::FlatBufferBuilder& builder,
+                                       const std::vector<RestartEvent>& events);
+std::vector<RestartEvent> unpack(const PackedEvents& events);
+
 flatbuffers::Offset<fbs::ServiceStatus> pack(flatbuffers::FlatBufferBuilder& builder, const ServiceState& service);
 
 }  // namespace ganymede::coordinator

@@ -7,6 +7,7 @@
 
 #include "common/service/run_directory.h"
 #include "common/service/service.h"
+#include "launcher/coordinator/restart_book.h"
 
 /// What a launcher knows of its node and tells the coordinator: state, not news, so that a report may be lost or come
 /// twice.
@@ -27,7 +28,7 @@ struct CellState {
   bool loaded = false;       // the optimizer server has the state
   bool finished = false;     // its worker has left, its work done
   bool running = false;      // every service runs, or has finished
-  std::uint64_t joined = 0;  // newest generation that its worker joined
+  std::uint64_t formed = 0;  // newest generation in which its worker has met the others
   std::uint64_t lost = 0;    // workers that ended before their work was done, in this session
   std::vector<ServiceState> services;
 };
@@ -66,6 +67,7 @@ struct NodeState {
   double checkpoint_idle = 0;      // seconds since a checkpoint service here made progress
   std::vector<PartState> parts;    // of the newest checkpoints
   std::optional<EpochProgress> epoch = {};
+  std::vector<RestartEvent> restart_events = {};  // the newest, up to `restart`
 };
 
 /// How far the run is on its way to the end.
@@ -94,6 +96,7 @@ struct NodeWishes {
   std::vector<RestartOrder> restarts;                 // the newest of each service
   std::optional<step_protocol::Setting> change = {};  // the newest that was prepared; nothing: the run's beginning
   std::optional<EpochOrder> epoch = {};               // of the swap that is under way
+  std::uint64_t stacks = 0;                           // newest order to write stacks, a number that grows; 0: none
 };
 
 }  // namespace ganymede::coordinator

@@ -117,8 +117,8 @@ bool NodeTable::all_loaded() const {
   return all_cells([](const CellState& cell) { return cell.loaded; });
 }
 
-bool NodeTable::all_joined(std::uint64_t generation) const {
-  return all_cells([&](const CellState& cell) { return cell.joined == generation; });
+bool NodeTable::all_formed(std::uint64_t generation) const {
+  return all_cells([&](const CellState& cell) { return cell.formed == generation; });
 }
 
 bool NodeTable::all_running() const {

@@ -42,7 +42,7 @@ class NodeTable {
   bool all_here() const;             // every node has reported
   std::vector<int> missing() const;  // those that have not
   bool all_loaded() const;
-  bool all_joined(std::uint64_t generation) const;
+  bool all_formed(std::uint64_t generation) const;
   bool all_running() const;
   bool workers_finished() const;
   bool any_worker_finished() const;

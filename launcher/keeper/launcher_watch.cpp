@@ -12,6 +12,7 @@
 
 #include "common/base/error.h"
 #include "common/base/log.h"
+#include "launcher/keeper/ended_launcher.h"
 #include "launcher/keeper/leftovers.h"
 #include "launcher/keeper/stop_order.h"
 
@@ -51,6 +52,7 @@ LauncherWatch::LauncherWatch(std::vector<std::string> command, SegmentServer& se
 int LauncherWatch::run() {
   while (true) {
     os::Ending ending = tend(os::spawn(command_));
+    command_.environment = {tell_of(ending, std::chrono::duration<double>(Clock::now().time_since_epoch()).count())};
     end_leftovers();
     if (auto code = final_code(ending)) return *code;
     back_off(ending);

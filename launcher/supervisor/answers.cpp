@@ -110,7 +110,8 @@ struct Exchange {
     return msg::ack(request);
   }
 
-  Message answer(const fbs::StatusRequest&) const {
+  Message answer(const fbs::StatusRequest& body) const {
+    if (body.stacks()) supervisor.order_stacks();
     return reply([&](FlatBufferBuilder& builder) { return status_report(builder, supervisor); });
   }
 

@@ -1,8 +1,14 @@
 #include "launcher/supervisor/cell_view.h"
 
+#include <fmt/chrono.h>
+
 #include <algorithm>
 #include <chrono>
+#include <ctime>
+#include <fstream>
 
+#include "common/base/log.h"
+#include "common/base/text.h"
 #include "common/os/process.h"
 #include "common/plan/plan.h"
 
@@ -11,6 +17,8 @@ namespace {
 
 using coordinator::CellState;
 using coordinator::ServiceState;
+
+constexpr const char* where_file = "logs/where.txt";
 
 const char* state_of(const ServiceProcess& process) {
   if (process.finished) return "finished";
@@ -55,7 +63,7 @@ CellState view_cell(const placement::Placement& placement, const service::Contro
   cell.loaded = control.block->state_ready.load(std::memory_order_acquire) == 1;
   cell.finished = worker.finished;
   cell.running = true;
-  cell.joined = control.block->joined_generation.load();
+  cell.formed = control.block->formed_generation.load();
   for (service::Kind kind : all_kinds) {
     const ServiceProcess& process = crew.at(kind, rank);
     cell.running = cell.running && (process.finished || process.phase == ServicePhase::running);
@@ -67,6 +75,22 @@ CellState view_cell(const placement::Placement& placement, const service::Contro
 }
 
 }  // namespace
+
+std::string where_line(int rank, const std::string& service, const std::string& state, const std::string& operation,
+                       double age_seconds) {
+  return fmt::format("rank {:<4}  {:<10}  {:<10}  {} for {}", rank, service, state, operation,
+                     human_seconds(age_seconds));
+}
+
+void note_where(const std::string& reason, const std::vector<CellState>& cells) {
+  std::ofstream file(where_file, std::ios::app);
+  file << fmt::format("{:%F %T} {}\n", fmt::localtime(std::time(nullptr)), reason);
+  for (const CellState& cell : cells)
+    for (const ServiceState& service : cell.services)
+      file << where_line(cell.rank, service::name(service.kind), service.state, service.operation, service.age_seconds)
+           << '\n';
+  if (!file.flush()) log::warn("{} cannot be written", where_file);
+}
 
 std::size_t ready_gradients(const service::Control& control) {
   std::uint64_t generation = control.block->joined_generation.load(), step = control.block->decided_step.load() + 1;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "launcher/coordinator/node_state.h"
@@ -21,6 +22,13 @@ class CellViewer {
   Crew& crew_;
   std::vector<placement::Placement> placements_;
 };
+
+/// "rank 0     worker      running     reduce_scatter layer.3 for 5.2 s"
+std::string where_line(int rank, const std::string& service, const std::string& state, const std::string& operation,
+                       double age_seconds);
+
+/// Appends to logs/where.txt what these cells are at, with the time and the reason why somebody wants to know.
+void note_where(const std::string& reason, const std::vector<coordinator::CellState>& cells);
 
 /// Buckets whose gradients of the step in work are ready, in the generation that this cell's worker has joined (rule 5:
 /// no other pair counts).

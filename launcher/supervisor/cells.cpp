@@ -153,9 +153,9 @@ bool Cells::all_loaded() {
                      [](Cell& cell) { return cell.control.block->state_ready.load(std::memory_order_acquire) == 1; });
 }
 
-bool Cells::all_joined(std::uint64_t generation) {
+bool Cells::all_formed(std::uint64_t generation) {
   return std::all_of(cells_.begin(), cells_.end(),
-                     [&](Cell& cell) { return cell.control.block->joined_generation.load() == generation; });
+                     [&](Cell& cell) { return cell.control.block->formed_generation.load() == generation; });
 }
 
 void Cells::request_stop() {

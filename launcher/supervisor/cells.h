@@ -43,8 +43,8 @@ class Cells {
   void announce_generation(std::uint64_t generation);
   /// All ranks of this node have loaded their state.
   bool all_loaded();
-  /// All ranks of this node have joined `generation`.
-  bool all_joined(std::uint64_t generation);
+  /// All ranks of this node have met the others in `generation`.
+  bool all_formed(std::uint64_t generation);
 
   void request_stop();
   bool stop_requested();

@@ -1,11 +1,13 @@
 #include "launcher/supervisor/crew.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <utility>
 
+#include "launcher/keeper/ended_launcher.h"
 #include "launcher/supervisor/service_command.h"
 
 namespace ganymede::launcher {
@@ -49,6 +51,7 @@ std::unique_ptr<ServiceProcess> Crew::make(const ServiceId& id) {
 
 void Crew::start_all() {
   watched_ = now_seconds();
+  if (auto before = keeper::ended_launcher()) notes_.ended(launcher_process, true, before->cause, 0, before->ended);
   for (auto& service : services_) service->start();
 }
 
@@ -89,6 +92,11 @@ int Crew::restarts() const {
 
 void Crew::signal_all(int number, const std::string& why) {
   for (ServiceProcess* service : everyone()) service->signal(number, why);
+}
+
+void Crew::ask_for_stacks() {
+  for (ServiceProcess* service : everyone())
+    if (service->signs.registered) service->signal(SIGUSR1, "");
 }
 
 void Crew::cancel_restarts() {

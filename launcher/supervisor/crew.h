@@ -13,6 +13,7 @@
 #include "launcher/coordinator/world_layout.h"
 #include "launcher/supervisor/memory_watch.h"
 #include "launcher/supervisor/outcome.h"
+#include "launcher/supervisor/restart_notes.h"
 #include "launcher/supervisor/service_process.h"
 #include "launcher/supervisor/terminal.h"
 #include "schemas/messages_generated.h"
@@ -57,6 +58,9 @@ class Crew {
   /// The standby that this process is; nullptr: none.
   ServiceProcess* standby_with(int pid);
 
+  /// Called when a service is about to be killed for want of signs of life, with a sentence that names it.
+  std::function<void(const std::string&)> stands_still;
+
   /// Kills those whose signs of life say so. Called several times a second; after a gap (this process stood still)
   /// nobody is blamed for silence. Warns when the memory of this node runs short.
   void watch(double now);
@@ -69,7 +73,11 @@ class Crew {
   bool all_running() const;  // or finished
   bool workers_finished() const;
   int restarts() const;  // of all services since this launcher began
+  /// What is known here of the newest restarts, that of this launcher included.
+  const std::vector<coordinator::RestartEvent>& restart_events() const { return notes_.events(); }
   void signal_all(int number, const std::string& why);
+  /// Every service that takes signals logs what it does and writes its stacks (service::stacks_file).
+  void ask_for_stacks();
   void cancel_restarts();
 
   /// Sum of the memory that the services' processes hold for themselves alone, in bytes (shared segments excluded).
@@ -85,6 +93,7 @@ class Crew {
   ServiceProcess& current(const ServiceId& id, int pid);
   std::vector<ServiceProcess*> everyone() const;
   std::map<int, std::string> names_by_process() const;
+  void look(ServiceProcess& process, const VitalLimits& limits, double now);
 
   boost::asio::io_context& io_;
   const config::Config& config_;
@@ -93,6 +102,7 @@ class Crew {
   ServiceProcess::Ended ended_;
   Terminal& terminal_;
   MemoryWatch memory_;
+  RestartNotes notes_;
   std::vector<std::unique_ptr<ServiceProcess>> services_;
   std::vector<Standby> beside_;
   double watched_;  // seconds

@@ -12,9 +12,10 @@ namespace ganymede::launcher {
 namespace {
 
 constexpr int shown_log_lines = 8;
-constexpr double clock_gap = 2;             // seconds without a look after which nobody is blamed for silence
-constexpr double least_start_seconds = 60;  // a busy machine loads libtorch slowly
-constexpr double own_end_seconds = 10;      // for a worker to give up by itself what waited for others for too long
+constexpr double clock_gap = 2;              // seconds without a look after which nobody is blamed for silence
+constexpr double least_start_seconds = 60;   // a busy machine loads libtorch slowly
+constexpr double last_words_seconds = 0.25;  // for the stacks of all threads
+constexpr double own_end_seconds = 10;       // for a worker to give up by itself what waited for others for too long
 
 /// Why a service has to be killed; empty when it is healthy.
 std::string fault_of(const ServiceProcess& process, double now, const VitalLimits& limits) {
@@ -46,6 +47,8 @@ void Crew::registered(const ServiceId& id, int pid) {
   process.phase = ServicePhase::running;
   process.signs.registered = true;
   process.signs.heard = process.signs.advanced = process.signs.grown = now_seconds();
+  notes_.back(id.text(), now_seconds());
+  if (all_running()) notes_.back(launcher_process, now_seconds());
 }
 
 void Crew::heartbeat(const ServiceId& id, const fbs::Heartbeat& beat) {
@@ -65,15 +68,11 @@ void Crew::watch(double now) {
       .start = std::max(least_start_seconds, launch.heartbeat_timeout_seconds),
       .silence = launch.heartbeat_timeout_seconds,
       .standstill = std::max(launch.heartbeat_timeout_seconds, launch.collective_timeout_seconds + own_end_seconds)};
-  auto look = [now](ServiceProcess& process, const VitalLimits& allowed) {
-    if (!process.alive() || !process.killed_because.empty()) return;
-    if (std::string fault = fault_of(process, now, allowed); !fault.empty()) process.signal(SIGKILL, fault);
-  };
-  for (const auto& process : services_) look(*process, limits);
+  for (const auto& process : services_) look(*process, limits, now);
   for (const Standby& one : beside_) {
     VitalLimits own = limits;
     if (!one.superseded) own.standstill = launch.heartbeat_timeout_seconds;  // all of the run waits for a standby
-    look(*one.process, own);
+    look(*one.process, own, now);
   }
   std::erase_if(beside_, [](const Standby& one) { return one.superseded && !one.process->alive(); });
   for (Standby& one : beside_) {
@@ -84,6 +83,22 @@ void Crew::watch(double now) {
     log::warn("{}", *warning);
     terminal_.line(*warning);
   }
+}
+
+/// Kills one that shows no signs of life, a moment after all have written what they are at.
+void Crew::look(ServiceProcess& process, const VitalLimits& limits, double now) {
+  if (!process.alive() || !process.killed_because.empty()) return;
+  if (!process.condemned.empty()) {
+    if (now - process.condemned_since >= last_words_seconds) process.signal(SIGKILL, process.condemned);
+    return;
+  }
+  process.condemned = fault_of(process, now, limits);
+  if (process.condemned.empty()) return;
+  process.condemned_since = now;
+  process.stood_still = stood_still(process.signs, now);
+  log::warn("{} will be killed: {}", process.id().text(), process.condemned);
+  ask_for_stacks();
+  if (stands_still) stands_still(fmt::format("{}: {}", process.id().text(), process.condemned));
 }
 
 std::map<int, std::string> Crew::names_by_process() const {
@@ -109,6 +124,9 @@ std::optional<Outcome> Crew::replace(ServiceProcess& process, const os::Ending& 
         fmt::format("{}{}; its last log lines:{}", what, why, last_log_lines(process.id(), shown_log_lines))};
   }
   ++process.restarts;
+  std::string cause = process.killed_because.empty() ? ending.describe() : process.killed_because;
+  notes_.ended(process.id().text(), process.id().kind == service::Kind::worker, cause, process.stood_still,
+               now_seconds());
   std::string line = fmt::format("{}; it is started again (restart {})", what, process.restarts);
   log::warn("{}", line);
   terminal_.line(line);

@@ -53,6 +53,7 @@ NodeSupervisor::NodeSupervisor(NodeParts parts)
       stop_(wish_of(keeper::read_stop_order())),
       session_(random_session()),
       heard_(now_seconds()) {
+  crew_.stands_still = [this](const std::string& what) { note_where(what, viewer_.view()); };
   auto& io = parts_.io;
   link_ = std::make_unique<coordinator::NodeLink>(
       coordinator::NodeLink::Ways{parts_.endpoint, parts_.key, parts_.job.id, parts_.node},
@@ -133,6 +134,8 @@ void NodeSupervisor::obey(const coordinator::NodeWishes& wishes) {
     parts_.cells.announce_generation(wishes.generation);
     log::info("generation {} begins", wishes.generation);
   }
+  if (wishes.stacks > stacks_order_) crew_.ask_for_stacks();
+  stacks_order_ = std::max(stacks_order_, wishes.stacks);
   if (wishes.change) parts_.cells.prepare_change(*wishes.change);
   try {
     if (phase_ == Phase::working) epoch_.obey(wishes);
@@ -186,7 +189,7 @@ void NodeSupervisor::halt(Outcome outcome, bool hard) {
 
 void NodeSupervisor::on_signal(int number) {
   log::info("signal {} arrived", number);
-  if (number == SIGUSR1) return crew_.signal_all(SIGUSR1, "");
+  if (number == SIGUSR1) return crew_.ask_for_stacks();
   if (number == SIGINT) ++interrupts_;
   bool now = interrupts_ > 1 || keeper::read_stop_order() == keeper::StopOrder::now;
   keeper::note_stop_order(now ? keeper::StopOrder::now : keeper::StopOrder::after_step);
@@ -240,6 +243,7 @@ coordinator::NodeState NodeSupervisor::state() {
                                .failure = failure_.text,
                                .parts = {}};
   state.parts = parts_durable_;
+  state.restart_events = crew_.restart_events();
   state.epoch = epoch_.crew().progress();
   double grown = 0;
   for (const auto& process : crew_.all())

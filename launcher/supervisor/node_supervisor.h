@@ -79,6 +79,7 @@ class NodeSupervisor {
   Phase phase_ = Phase::working;
   Outcome outcome_, failure_;  // failure_: of this node, for the coordinator
   coordinator::StopWish stop_ = coordinator::StopWish::none;
+  std::uint64_t stacks_order_ = 0;  // the newest that was carried out
   int interrupts_ = 0;
   std::uint64_t session_;
   double heard_;                                 // seconds; the coordinator's last answer

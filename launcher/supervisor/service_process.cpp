@@ -32,6 +32,8 @@ void ServiceProcess::start() {
   waits = finished = requested = false;
   detail.clear();
   killed_because.clear();
+  stood_still = 0;
+  condemned.clear();
   log::info("{} started as process {}", id_.text(), pid());
   watch();
 }
@@ -58,7 +60,7 @@ void ServiceProcess::cancel_restart() {
 
 void ServiceProcess::signal(int number, const std::string& why) {
   if (!child_) return;
-  killed_because = why;
+  if (!why.empty()) killed_because = why;
   os::send_signal(*child_, number);
 }
 

@@ -33,7 +33,8 @@ class ServiceProcess {
   void start_after(double seconds);
   void cancel_restart();
 
-  /// Sends a signal through the pidfd. `why` is kept for the message about its end. No effect when it has no process.
+  /// Sends a signal through the pidfd. `why` is kept for the message about its end, unless it is empty. No effect when
+  /// it has no process.
   void signal(int number, const std::string& why);
 
   const ServiceId& id() const { return id_; }
@@ -50,6 +51,9 @@ class ServiceProcess {
   int restarts = 0;
   std::string detail;  // what it said last that it does
   std::string killed_because;
+  std::string condemned;       // why it is about to be killed; empty: it is not
+  double condemned_since = 0;  // seconds
+  double stood_still = 0;      // seconds until it was killed because of that
   RestartPolicy policy;
 
  private:

@@ -36,6 +36,7 @@ msg::Message::BodyOffset status_report(FlatBufferBuilder& builder, Supervisor& s
   auto cell_list = builder.CreateVector(cells);
   auto launcher_list = builder.CreateVector(launchers);
   auto detail = builder.CreateString("");
+  auto events = coordinator::pack(builder, supervisor.restart_events());
   auto checkpoint = supervisor.last_checkpoint();
   auto optimizer = builder.CreateString(supervisor.optimizer());
   auto under_way = supervisor.swap_under_way();
@@ -44,7 +45,7 @@ msg::Message::BodyOffset status_report(FlatBufferBuilder& builder, Supervisor& s
       fbs::CreateStatus(builder, run, parts.steps.last_step(), static_cast<std::uint64_t>(parts.config.run.steps),
                         supervisor.membership().generation(), state, cell_list, launcher_list, parts.steps.last_loss(),
                         parts.steps.tokens_per_second(), checkpoint ? static_cast<std::int64_t>(*checkpoint) : -1,
-                        detail, optimizer, swap));
+                        detail, optimizer, swap, events));
 }
 
 }  // namespace ganymede::launcher

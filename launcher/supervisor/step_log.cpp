@@ -61,6 +61,22 @@ void write_epoch(metrics::Record& record, std::uint64_t epoch, std::uint64_t cha
   if (change > 0) record.set("swap_change", change).set("swap_followed", followed);
 }
 
+std::vector<metrics::Record> records_of(const std::vector<coordinator::RestartEvent>& events) {
+  std::vector<metrics::Record> records;
+  for (const coordinator::RestartEvent& event : events)
+    records.emplace_back()
+        .set("process", event.process)
+        .set("node", event.node)
+        .set("cause", event.cause)
+        .set("step", event.step)
+        .set("generation", event.generation)
+        .set("detect_ms", event.detect * 1e3)
+        .set("restart_ms", event.restart.value_or(0) * 1e3)
+        .set("reform_ms", event.reform.value_or(0) * 1e3)
+        .set("redo_ms", event.redo.value_or(0) * 1e3);
+  return records;
+}
+
 /// NaN without a sign, which would be printed.
 double plain(double value) { return std::isnan(value) ? std::fabs(value) : value; }
 
@@ -92,6 +108,14 @@ void StepLog::line_after(std::uint64_t step, const std::string& line) {
   show_waiting(last_step_);
 }
 
+/// With what every line has of the restarts before it.
+void StepLog::append(metrics::Record& line, const StepSurroundings& around) {
+  line.set("restarts", earlier_restarts_ + around.restarts).set("generation", around.generation);
+  if (!over_.empty()) line.set("restart_events", records_of(over_));
+  file_.append(line);
+  over_.clear();
+}
+
 void StepLog::show_waiting(std::uint64_t up_to) {
   auto end = waiting_.upper_bound(up_to);
   for (auto line = waiting_.begin(); line != end; ++line) terminal_.line(line->second);
@@ -111,13 +135,11 @@ void StepLog::take_record(const step_protocol::DecisionRecord& record, const Ste
       .set("grad_norm", record.grad_norm)
       .set("lr", record.lr)
       .set("change", record.change_number)
-      .set("restarts", earlier_restarts_ + around.restarts)
-      .set("generation", around.generation)
       .set("loss_tokens", record.loss_tokens);
   skips_.write(line);
   std::uint64_t followed = record.swap_change > 0 ? record.updates - record.swap_updates : 0;
   write_epoch(line, record.state_epoch, record.swap_change, followed);
-  file_.append(line);
+  append(line, around);
   show_waiting(last_step_);
 }
 
@@ -125,13 +147,9 @@ void StepLog::take_gap(std::uint64_t step, const StepSurroundings& around) {
   last_step_ = step;
   log::warn("the report of step {} was lost with its worker: its line in the metrics is empty", step);
   metrics::Record line;
-  line.set("step", step)
-      .set("loss", std::numeric_limits<double>::quiet_NaN())
-      .set("restarts", earlier_restarts_ + around.restarts)
-      .set("generation", around.generation)
-      .set("lost", true);
+  line.set("step", step).set("loss", std::numeric_limits<double>::quiet_NaN()).set("lost", true);
   skips_.write_counts(line);
-  file_.append(line);
+  append(line, around);
   show_waiting(last_step_);
 }
 
@@ -172,8 +190,6 @@ void StepLog::write(const fbs::StepReport& report, const StepSurroundings& aroun
       .set("memory", memory)
       .set("bytes_moved", named(*report.bytes_moved()))
       .set("traffic", traffic(*report.traffic()))
-      .set("restarts", earlier_restarts_ + around.restarts)
-      .set("generation", around.generation)
       .set("loss_tokens", static_cast<std::int64_t>(report.loss_tokens()))
       .set("tokens", static_cast<std::int64_t>(report.tokens()));
   skips_.write(record);
@@ -187,7 +203,7 @@ void StepLog::write(const fbs::StepReport& report, const StepSurroundings& aroun
   if (report.swap_change() > 0) record.set("swap_steps", report.swap_steps());
   if (!std::isnan(report.validation_loss())) record.set("validation_loss", report.validation_loss());
   if (auto utilisation = mfu(report)) record.set("mfu", *utilisation);
-  file_.append(record);
+  append(record, around);
 }
 
 void StepLog::show(const fbs::StepReport& report, const StepSurroundings& around) {

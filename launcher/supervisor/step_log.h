@@ -5,9 +5,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/metrics/metrics_file.h"
 #include "common/step_protocol/control_block.h"
+#include "launcher/coordinator/restart_book.h"
 #include "launcher/supervisor/skips.h"
 #include "launcher/supervisor/terminal.h"
 #include "schemas/messages_generated.h"
@@ -40,6 +42,9 @@ class StepLog {
   /// The line of a step of which nothing is known any more: its loss is null, and "lost" is true.
   void take_gap(std::uint64_t step, const StepSurroundings& around);
 
+  /// A restart that is over: it stands in the line of the next step that is written.
+  void take_restart(const coordinator::RestartEvent& event) { over_.push_back(event); }
+
   /// A line that comes after that of a step: now, or once the step is here (reports wait in the worker for a while).
   void line_after(std::uint64_t step, const std::string& line);
 
@@ -55,6 +60,7 @@ class StepLog {
   void write(const fbs::StepReport& report, const StepSurroundings& around);
   void show(const fbs::StepReport& report, const StepSurroundings& around);
   void remember(const fbs::StepReport& report);
+  void append(metrics::Record& line, const StepSurroundings& around);
   void show_waiting(std::uint64_t up_to);
 
   metrics::MetricsFile file_;
@@ -67,6 +73,7 @@ class StepLog {
   std::optional<double> validation_loss_;
   std::map<std::uint64_t, double> losses_;             // of the last steps
   std::multimap<std::uint64_t, std::string> waiting_;  // lines, by the step that they come after
+  std::vector<coordinator::RestartEvent> over_;        // restarts
   double reported_at_ = 0;                             // seconds, of the last report; 0: none yet
   double seconds_a_step_ = 0;                          // smoothed, everything between two reports included
   double shown_at_ = 0;                                // seconds, of the last permanent line

@@ -36,10 +36,12 @@ Supervisor::Supervisor(SupervisorParts parts)
              static_cast<std::uint64_t>(parts_.config.run.steps), [this] { return epochs_elsewhere(); }}),
       timer_(parts_.io),
       farewell_(parts_.io),
+      restart_timer_(parts_.io),
       stopping_(parts_.cells.stop_requested()),
       resumed_(parts_.cells.highest_generation() > 0) {
   auto manifests = service::read_manifests(service::checkpoint_folder);
   if (!manifests.empty()) last_committed_ = manifests.back().step;
+  crew_.stands_still = [this](const std::string& what) { note_where(what); };
 }
 
 Outcome Supervisor::run() {
@@ -72,6 +74,7 @@ void Supervisor::consider_first_generation() {
 void Supervisor::registered(const ServiceId& id, int pid) {
   crew_.registered(id, pid);
   if (id.kind == service::Kind::worker) membership_.worker_registered(id.rank);
+  note_restarts();
 }
 
 void Supervisor::heartbeat(const ServiceId& id, const fbs::Heartbeat& beat) { crew_.heartbeat(id, beat); }
@@ -90,6 +93,7 @@ void Supervisor::generation_failed(std::uint64_t generation, int rank, const std
   if (phase_ != Phase::working || first_left_ > 0 || !membership_.is_current(generation)) return;
   std::string line = fmt::format("generation {} failed on rank {}: {}", generation, rank, cause);
   log::warn("{}", line);
+  note_where(line);
   auto next = membership_.failed(parts_.cells.decided_step());
   if (!next) {
     std::string text = fmt::format(
@@ -104,6 +108,7 @@ void Supervisor::generation_failed(std::uint64_t generation, int rank, const std
 }
 
 void Supervisor::step(const fbs::StepReport& report) {
+  note_restarts();
   write_steps([&] {
     make_good(report.step());
     parts_.steps.take(report, around());
@@ -199,7 +204,7 @@ const char* Supervisor::state() {
   if (stopping_ || phase_ != Phase::working) return "stopping";
   if (!crew_.all_running() || !nodes_.all_running()) return "recovering";
   std::uint64_t generation = membership_.generation();
-  bool all = parts_.cells.all_loaded() && parts_.cells.all_joined(generation) && nodes_.all_joined(generation);
+  bool all = parts_.cells.all_loaded() && parts_.cells.all_formed(generation) && nodes_.all_formed(generation);
   return all ? "training" : "recovering";
 }
 
@@ -232,7 +237,8 @@ void Supervisor::ended(ServiceProcess& process, const os::Ending& ending) {
   bool left = ending.signal == 0 && ending.exit_code == 0 && parts_.cells.ends_after_decided();
   if (worker && (left || first_left_ > 0)) return worker_left(process);
   if (worker) announce(membership_.worker_died(process.id().rank));
-  if (auto outcome = crew_.replace(process, ending)) halt(*outcome, false);
+  if (auto outcome = crew_.replace(process, ending)) return halt(*outcome, false);
+  note_restarts();
 }
 
 void Supervisor::consider_finish() {

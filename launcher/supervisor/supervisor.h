@@ -12,6 +12,7 @@
 #include "launcher/coordinator/key_value_store.h"
 #include "launcher/coordinator/membership.h"
 #include "launcher/coordinator/node_table.h"
+#include "launcher/coordinator/restart_book.h"
 #include "launcher/supervisor/cells.h"
 #include "launcher/supervisor/changes.h"
 #include "launcher/supervisor/crew.h"
@@ -78,6 +79,8 @@ class Supervisor {
   void stop_now_after_answer();
   void checkpoint();
   void restart(const ServiceId& id);
+  /// Every service of every node writes the stacks of its threads beside its log.
+  void order_stacks();
   /// See Changes.
   ChangeState change(const std::vector<Changes::Value>& values);
   ChangeState change_state(std::uint64_t number);
@@ -98,6 +101,7 @@ class Supervisor {
   const coordinator::NodeTable& nodes() const { return nodes_; }
   Crew& crew() { return crew_; }
   const SupervisorParts& parts() const { return parts_; }
+  std::vector<coordinator::RestartEvent> restart_events() const { return restarts_.newest(); }
   std::optional<std::uint64_t> last_checkpoint() const { return last_committed_; }
 
  private:
@@ -111,6 +115,9 @@ class Supervisor {
   void watch_nodes(double now);
   void say_who_is_awaited(double now);
   coordinator::NodeWishes wishes(int node, double now);
+  void note_restarts();
+  void watch_restarts();
+  void note_where(const std::string& reason);
   void watch_draining(double now);
   void watch_changes();
   std::vector<std::optional<coordinator::EpochProgress>> epochs_elsewhere() const;
@@ -135,11 +142,13 @@ class Supervisor {
   Epochs epochs_;
   Changes changes_;
   OptimizerSwap swap_;
-  boost::asio::steady_timer timer_, farewell_;
+  boost::asio::steady_timer timer_, farewell_, restart_timer_;
   Phase phase_ = Phase::working;
   Outcome outcome_;
   bool stopping_ = false, hard_ = false;
-  bool resumed_ = false;  // a launcher before this one has announced a generation
+  coordinator::RestartBook restarts_;
+  bool looks_often_ = false;  // restart_timer_ runs
+  bool resumed_ = false;      // a launcher before this one has announced a generation
   int interrupts_ = 0;
   double began_ = now_seconds();
   std::string awaited_;        // nodes, as the last line named them
@@ -149,7 +158,9 @@ class Supervisor {
     coordinator::RestartOrder order;
     double given = 0;  // seconds
   };
-  std::vector<GivenRestart> restarts_;  // of services on other nodes
+  std::vector<GivenRestart> orders_;  // for services on other nodes
+  std::uint64_t stacks_order_ = 0;    // number of the newest
+  double stacks_ordered_ = 0;         // seconds, when
   std::optional<std::uint64_t> last_committed_;
 };
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 
 #include "common/base/log.h"
 #include "common/base/text.h"
@@ -12,11 +11,6 @@ namespace {
 
 constexpr double silence = 2;      // seconds in which the other nodes come without a word about them
 constexpr double order_life = 10;  // seconds in which a node learns of an order to restart a service
-
-/// Grows over the life of the machine, so also over launchers of this node.
-std::uint64_t order_number() {
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
 
 }  // namespace
 
@@ -46,6 +40,7 @@ coordinator::NodeWishes Supervisor::report(coordinator::NodeState state) {
     if (!last_committed_ || part.step > *last_committed_)
       checkpoint_parts_.report(part.step, part.rank, part.bytes, part.hash);
   if (phase_ == Phase::working) announce(generation);
+  note_restarts();
   if (nodes_.any_worker_finished()) note_leaving();
   double now = now_seconds();
   if (phase_ == Phase::working) watch_nodes(now);
@@ -109,19 +104,10 @@ coordinator::NodeWishes Supervisor::wishes(int node, double now) {
   wishes.text = outcome_.text;
   wishes.change = changes_.prepared();
   wishes.epoch = swap_.wish();
-  for (const auto& [order, given] : restarts_)
+  if (now - stacks_ordered_ < order_life) wishes.stacks = stacks_order_;
+  for (const auto& [order, given] : orders_)
     if (nodes_.node_of(order.rank) == node && now - given < order_life) wishes.restarts.push_back(order);
   return wishes;
-}
-
-void Supervisor::restart(const ServiceId& id) {
-  if (phase_ != Phase::working) fail("The run is ending; no service is started again.");
-  if (int ranks = parts_.config.parallel.ranks; id.rank < 0 || id.rank >= ranks)
-    fail_usage("There is no {}: {}.", id.text(),
-               ranks == 1 ? "the only rank is 0" : fmt::format("ranks are 0 to {}", ranks - 1));
-  if (nodes_.node_of(id.rank) == 0) return crew_.restart(id);
-  std::erase_if(restarts_, [&](const auto& one) { return one.order.kind == id.kind && one.order.rank == id.rank; });
-  restarts_.push_back({{id.kind, id.rank, order_number()}, now_seconds()});
 }
 
 }  // namespace ganymede::launcher

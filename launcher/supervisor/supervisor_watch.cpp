@@ -19,7 +19,7 @@ constexpr double node_patience = 30;  // seconds beyond all timeouts until other
 void Supervisor::on_signal(int number) {
   log::info("signal {} arrived", number);
   if (number == SIGUSR1) {
-    crew_.signal_all(SIGUSR1, "");
+    order_stacks();
     parts_.terminal.line(fmt::format("{} at step {}", state(), parts_.steps.last_step()));
     return;
   }
@@ -38,6 +38,7 @@ void Supervisor::tick() {
     consider_finish();
     watch_draining(now);
     watch_changes();
+    note_restarts();
     swap_.watch(now);
   } else {
     press_on(now);

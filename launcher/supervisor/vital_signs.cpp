@@ -1,5 +1,7 @@
 #include "launcher/supervisor/vital_signs.h"
 
+#include <algorithm>
+
 namespace ganymede::launcher {
 
 void hear(VitalSigns& signs, double now, std::uint64_t progress, bool waits_for_others) {
@@ -14,6 +16,10 @@ void forgive(VitalSigns& signs, double gap) {
   signs.heard += gap;
   signs.advanced += gap;
   signs.grown += gap;
+}
+
+double stood_still(const VitalSigns& signs, double now) {
+  return now - (signs.registered ? std::min(signs.heard, signs.advanced) : signs.started);
 }
 
 Verdict judge(const VitalSigns& signs, double now, const VitalLimits& limits) {

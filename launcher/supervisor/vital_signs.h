@@ -28,6 +28,9 @@ struct VitalLimits {
 
 enum class Verdict { healthy, never_came, silent, stands_still };
 
+/// Seconds since its last sign of life or progress, of one that is not healthy.
+double stood_still(const VitalSigns& signs, double now);
+
 Verdict judge(const VitalSigns& signs, double now, const VitalLimits& limits);
 
 }  // namespace ganymede::launcher

@@ -36,8 +36,9 @@ std::uint64_t of(const fbs::Status& status) {
   };
   auto cell = [&](const auto* item) { return sum(item->services(), service) + item->rank(); };
   auto launcher = [](const auto* item) { return static_cast<std::uint64_t>(item->pid()); };
+  auto event = [](const auto* item) { return sum(item->process()) + sum(item->cause()) + item->step(); };
   return sum(status.run()) + sum(status.state()) + sum(status.cells(), cell) + sum(status.launchers(), launcher) +
-         sum(status.detail());
+         sum(status.detail()) + (status.restart_events() ? sum(status.restart_events(), event) : 0);
 }
 
 Message status() {
@@ -58,7 +59,10 @@ Message status() {
     auto all = b.CreateVector(cells);
     auto nodes = b.CreateVector(launchers);
     auto detail = b.CreateString("packing");
-    return Message::body(fbs::CreateStatus(b, run, 5, 10, 1, state, all, nodes, 2.5, 100, 4, detail));
+    std::vector<flatbuffers::Offset<fbs::RestartEvent>> events = {
+        fbs::CreateRestartEventDirect(b, 9, 0, "worker of rank 1", true, "killed by SIGKILL", 0, 0.5, 0.1, -1, 4, 2)};
+    auto restarts = b.CreateVector(events);
+    return Message::body(fbs::CreateStatus(b, run, 5, 10, 1, state, all, nodes, 2.5, 100, 4, detail, 0, 0, restarts));
   });
 }
 

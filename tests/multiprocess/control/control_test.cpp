@@ -67,6 +67,23 @@ TEST_F(Control, SegmentsNameEveryTensor) {
     EXPECT_THAT(text, HasSubstr(part));
 }
 
+TEST_F(Control, WhereShowsTheStacksOfAllThreadsOnRequest) {
+  auto answer = ctl({"where", "--stacks"});
+  ASSERT_EQ(answer.exit_code, 0) << answer.output;
+  auto json = nlohmann::json::parse(ctl({"where", "--stacks", "--json"}).output);
+  EXPECT_EQ(json["stacks"].size(), 8u);
+  for (const char* service : {"worker", "optimizer", "data", "checkpoint"})
+    for (int rank : {0, 1}) {
+      std::string file = "logs/" + std::string(service) + "." + std::to_string(rank) + ".stacks";
+      EXPECT_THAT(answer.output, HasSubstr("\n" + file + "\nthread "));
+      EXPECT_THAT(json["stacks"], ::testing::Contains(file));
+    }
+  EXPECT_THAT(answer.output, HasSubstr("ganymede-optimizer"));
+  std::uint64_t step = run_.last_step();
+  run_.wait_for_step(step + 5);
+  EXPECT_EQ(run_.status()["restart_events"].size(), 0u) << "nobody is hurt by it";
+}
+
 TEST_F(Control, WhereSaysWhatEveryServiceDoes) {
   auto answer = ctl({"where"});
   EXPECT_EQ(answer.exit_code, 0);

@@ -89,7 +89,8 @@ def measure(arguments):
         best[name] = float("inf")
     for _ in range(arguments.turns):
         for name, run in table.items():
-            best[name] = min(best[name], run())
+            # Twice: on a virtual machine memory that nobody has touched for a moment is slow to come back.
+            best[name] = min(best[name], run(), run())
     return ours, peer, best
 
 

@@ -197,6 +197,8 @@ TEST(NodeMessages, SurviveTheWay) {
   NodeState state = report(1, 5, {cell(2, 7)});
   state.cells[0].services = {{service::Kind::data, 12, "waiting", 3, "a", "b", 1.5}};
   state.stop = StopWish::now;
+  state.restart_events = {{.number = 6, .process = "worker of rank 2", .worker = true, .cause = "exit code 3"},
+                          {.number = 7, .process = "data of rank 2", .detect = 2, .restart = 0.5}};
   state.failure = "broken";
   state.exit_code = 75;
   auto message = msg::Message::build(1, 1, [&](auto& builder) { return pack(builder, state); });
@@ -205,6 +207,14 @@ TEST(NodeMessages, SurviveTheWay) {
   EXPECT_EQ(back.cells[0].services[0].kind, service::Kind::data);
   EXPECT_EQ(back.cells[0].services[0].detail, "a");
   EXPECT_EQ(back.stop, StopWish::now);
+  ASSERT_EQ(back.restart_events.size(), 2u);
+  EXPECT_EQ(back.restart_events[0].process, "worker of rank 2");
+  EXPECT_EQ(back.restart_events[0].cause, "exit code 3");
+  EXPECT_TRUE(back.restart_events[0].worker);
+  EXPECT_FALSE(back.restart_events[0].restart);
+  EXPECT_EQ(back.restart_events[1].number, 7u);
+  EXPECT_EQ(back.restart_events[1].detect, 2);
+  EXPECT_EQ(back.restart_events[1].restart, 0.5);
   EXPECT_EQ(back.failure, "broken");
   EXPECT_EQ(back.exit_code, 75);
 

@@ -27,7 +27,7 @@ class OptimizerSwapTest : public ::testing::Test {
     std::filesystem::current_path(folder_.path());
     std::filesystem::create_directory(service::log_folder);
     std::string program = folder_.path() + "/ganymede-optimizer";
-    std::ofstream(program) << "#!/bin/sh\nexec sleep 1000\n";
+    std::ofstream(program) << "#!/bin/sh\ntrap '' USR1\nexec sleep 1000\n";
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
     for (const char* other : {"checkpoint", "data", "worker"})
       std::filesystem::copy_file(program, folder_.path() + "/ganymede-" + other);

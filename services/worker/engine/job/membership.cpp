@@ -150,6 +150,7 @@ Beginning exchange(service::Context& context, Communicators& communicators, std:
           reductions);
   }
   log::info("generation {}: going on with step {}", generation, resolution.step);
+  context.control().block->formed_generation.store(generation, std::memory_order_release);
   auto behind = [&](const ExchangeSlot& slot) { return slot.committed_step + 1 < resolution.step; };
   return {resolution.step, std::any_of(slots.begin(), slots.end(), behind)};
 }

@@ -1,0 +1,25 @@
+#include "launcher/supervisor/restart_notes.h"
+
+#include <chrono>
+
+namespace ganymede::launcher {
+
+void RestartNotes::ended(const std::string& process, bool worker, const std::string& cause, double detect, double now) {
+  back(process, now);  // a replacement that ended before it was there
+  // Of the machine's clock, so that it grows over the launchers of this node.
+  auto number = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  if (!events_.empty()) number = std::max(number, events_.back().number + 1);
+  events_.push_back({.number = number, .process = process, .worker = worker, .cause = cause, .detect = detect});
+  if (events_.size() > coordinator::RestartBook::kept) events_.erase(events_.begin());
+  away_[process] = {number, now};
+}
+
+void RestartNotes::back(const std::string& process, double now) {
+  auto away = away_.find(process);
+  if (away == away_.end()) return;
+  for (auto& event : events_)
+    if (event.number == away->second.number) event.restart = now - away->second.since;
+  away_.erase(away);
+}
+
+}  // namespace ganymede::launcher
