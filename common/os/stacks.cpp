@@ -26,22 +26,24 @@ namespace {
 constexpr int most_frames = 64;
 constexpr auto patience = std::chrono::milliseconds(200);
 
-/// What the thread that is asked writes into.
+/// What the thread that is asked writes into, once it has taken the question.
 struct Answer {
   void* frames[most_frames];
-  std::atomic<int> depth{-1};         // -1: not yet
-  std::atomic<long> asked_thread{0};  // 0: nobody is asked (any more)
+  std::atomic<int> depth{0};
+  std::atomic<long> asked_thread{nobody};
+  static constexpr long nobody = 0, taken = -1, done = -2;
 };
 Answer answer;
 
 int stack_signal() { return SIGRTMIN + 4; }
 
-/// A thread that comes late, when another one is asked, leaves everything alone.
+/// A thread that comes late, when nobody or another one is asked, leaves everything alone.
 void on_stack_signal(int) {
   int before = errno;
-  if (answer.asked_thread.load(std::memory_order_acquire) == ::syscall(SYS_gettid)) {
-    int depth = ::backtrace(answer.frames, most_frames);
-    answer.depth.store(depth, std::memory_order_release);
+  long self = ::syscall(SYS_gettid);
+  if (answer.asked_thread.compare_exchange_strong(self, Answer::taken)) {
+    answer.depth.store(::backtrace(answer.frames, most_frames));
+    answer.asked_thread.store(Answer::done);
   }
   errno = before;
 }
@@ -61,17 +63,25 @@ std::string name_of(long thread) {
   return name;
 }
 
-/// Number of frames that the thread has written; 0: it did not answer.
-int ask(long thread) {
-  answer.depth.store(-1, std::memory_order_relaxed);
-  answer.asked_thread.store(thread, std::memory_order_release);
-  if (::syscall(SYS_tgkill, ::getpid(), thread, stack_signal()) != 0) return 0;
+/// Looks until `over()`, for as long as anybody has patience; what it said last.
+template <class Over>
+bool await(const Over& over) {
   auto limit = std::chrono::steady_clock::now() + patience;
-  while (answer.depth.load(std::memory_order_acquire) < 0 && std::chrono::steady_clock::now() < limit)
+  while (!over() && std::chrono::steady_clock::now() < limit)
     std::this_thread::sleep_for(std::chrono::microseconds(200));
-  int depth = answer.depth.load(std::memory_order_acquire);
-  answer.asked_thread.store(0, std::memory_order_release);
-  return std::max(depth, 0);
+  return over();
+}
+
+/// Number of frames that the thread has written; 0: it did not answer. One that took the question and never ends its
+/// answer (it hangs in the unwinder) may still write: then nobody is asked any more.
+int ask(long thread) {
+  if (answer.asked_thread.load() == Answer::taken) return 0;
+  answer.asked_thread.store(thread);
+  if (::syscall(SYS_tgkill, ::getpid(), thread, stack_signal()) == 0)
+    await([&] { return answer.asked_thread.load() != thread; });
+  long unanswered = thread;
+  if (answer.asked_thread.compare_exchange_strong(unanswered, Answer::nobody)) return 0;
+  return await([] { return answer.asked_thread.load() == Answer::done; }) ? answer.depth.load() : 0;
 }
 
 void put(const Fd& file, const std::string& path, const std::string& text) {

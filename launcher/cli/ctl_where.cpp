@@ -35,28 +35,38 @@ Written written() {
   return files;
 }
 
-/// Of the services that run and log into this run directory, which those of other nodes need not.
-std::vector<std::string> expected(const fbs::Status& status) {
-  std::vector<std::string> files;
+/// A service whose stacks are expected: "logs/optimizer.", and ".0.stacks" after a state epoch or nothing.
+struct Expected {
+  std::string begin, end;
+  bool is(const std::string& file) const {
+    return file.starts_with(begin) && file.ends_with(end) && file.size() + 1 >= begin.size() + end.size();
+  }
+};
+
+/// The services that run and log into this run directory, which those of other nodes need not.
+std::vector<Expected> expected(const fbs::Status& status) {
+  std::vector<Expected> services;
   for (const auto* cell : *status.cells())
     for (const auto* one : *cell->services()) {
-      std::string stem = service::stem(static_cast<service::Kind>(one->service()), cell->rank());
-      bool here = fs::exists(fmt::format("{}/{}.log", service::log_folder, stem));
-      if (here && one->state()->str() != "stopped") files.push_back(service::stacks_file(stem));
+      auto kind = static_cast<service::Kind>(one->service());
+      bool here = fs::exists(fmt::format("{}/{}.log", service::log_folder, service::stem(kind, cell->rank())));
+      if (here && one->state()->str() != "stopped")
+        services.push_back(
+            {fmt::format("{}/{}.", service::log_folder, service::name(kind)), fmt::format(".{}.stacks", cell->rank())});
     }
-  return files;
+  return services;
 }
 
-/// Those that are newer than `before`, once all `files` are or after a while.
-std::vector<std::string> await(const Written& before, const std::vector<std::string>& files) {
+/// Files that are newer than `before`, once there is one of each service or after a while.
+std::vector<std::string> await(const Written& before, const std::vector<Expected>& services) {
   Deadline deadline = Deadline::after_seconds(patience);
   while (true) {
     Written now = written();
     std::vector<std::string> fresh;
     for (const auto& [file, time] : now)
       if (auto known = before.find(file); known == before.end() || known->second != time) fresh.push_back(file);
-    bool all = std::all_of(files.begin(), files.end(), [&](const auto& file) {
-      return std::find(fresh.begin(), fresh.end(), file) != fresh.end();
+    bool all = std::all_of(services.begin(), services.end(), [&](const Expected& one) {
+      return std::any_of(fresh.begin(), fresh.end(), [&](const std::string& file) { return one.is(file); });
     });
     if (all || deadline.passed()) return fresh;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -14,7 +14,7 @@ void RestartBook::take(int node, const RestartEvent& event, double now, std::uin
       return entry.event.node == node && entry.event.number > event.number;
     });
     if (forgotten) return;
-    Entry entry{.event = event, .known = now};
+    Entry entry{.event = event};
     entry.event.restart.reset();
     entry.event.node = node;
     entry.event.step = decided;

@@ -44,7 +44,7 @@ class RestartBook {
  private:
   struct Entry {
     RestartEvent event;
-    double known = 0, back = 0, formed = 0;  // when the end, the replacement, the world became known
+    double back = 0, formed = 0;  // when the replacement was, and the ranks were, there
     bool given = false;
   };
   std::deque<Entry> entries_;  // at most `kept`

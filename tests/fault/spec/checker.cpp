@@ -31,7 +31,7 @@ Finding check_model(const std::string& file, const std::vector<std::string>& mac
   for (const std::string& macro : macros) defined += " -D" + macro;
   // No partial order reduction: it is of little use here, and not right for every use of "unless" and of `_pid`.
   run(fmt::format(
-          "cd {} && {}{} -a {}/{} && {} -x c -w -O2 -DSAFETY -DNOREDUCE -DCOLLAPSE -DMEMLIM={} -o checker pan.c",
+          "cd {} && {}{} -a {}/{} && {} -x c -w -O1 -DSAFETY -DNOREDUCE -DCOLLAPSE -DMEMLIM={} -o checker pan.c",
           folder.path(), SPIN_PROGRAM, defined, SPEC_FOLDER, file, CC_PROGRAM, most_megabytes),
       60);
   Finding finding;
