@@ -58,7 +58,8 @@ class Crew {
   /// The standby that this process is; nullptr: none.
   ServiceProcess* standby_with(int pid);
 
-  /// Called when a service is about to be killed for want of signs of life, with a sentence that names it.
+  /// Called when a service is about to be killed for want of signs of life, with a sentence that names it: the
+  /// moment to ask for stacks.
   std::function<void(const std::string&)> stands_still;
 
   /// Kills those whose signs of life say so. Called several times a second; after a gap (this process stood still)

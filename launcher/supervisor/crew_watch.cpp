@@ -97,7 +97,6 @@ void Crew::look(ServiceProcess& process, const VitalLimits& limits, double now) 
   process.condemned_since = now;
   process.stood_still = stood_still(process.signs, now);
   log::warn("{} will be killed: {}", process.id().text(), process.condemned);
-  ask_for_stacks();
   if (stands_still) stands_still(fmt::format("{}: {}", process.id().text(), process.condemned));
 }
 

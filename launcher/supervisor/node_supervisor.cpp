@@ -53,7 +53,10 @@ NodeSupervisor::NodeSupervisor(NodeParts parts)
       stop_(wish_of(keeper::read_stop_order())),
       session_(random_session()),
       heard_(now_seconds()) {
-  crew_.stands_still = [this](const std::string& what) { note_where(what, viewer_.view()); };
+  crew_.stands_still = [this](const std::string& what) {
+    crew_.ask_for_stacks();
+    note_where(what, viewer_.view());
+  };
   auto& io = parts_.io;
   link_ = std::make_unique<coordinator::NodeLink>(
       coordinator::NodeLink::Ways{parts_.endpoint, parts_.key, parts_.job.id, parts_.node},
