@@ -196,6 +196,12 @@ struct Sample {
   double temperature = 0.8;
 };
 
+/// A world that goes on without a node that is lost.
+struct Elastic {
+  int min_ranks = 0;    // it forms again with the nodes that remain while they hold so many; 0: with all ranks only
+  int spare_nodes = 0;  // nodes at the end of --nodes that wait to take the place of one that is lost
+};
+
 struct Check {
   bool measure_operations = false;  // operations run one at a time; durations go to operations.<rank>.json
 };
@@ -242,6 +248,7 @@ struct Config {
   Validation validation;
   Sample sample;
   Check check;
+  Elastic elastic;
   Launch launch;
 };
 

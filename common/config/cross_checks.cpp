@@ -53,6 +53,12 @@ void check_parallel(const Config& c, const Origin& origin) {
   }
 }
 
+void check_elastic(const Config& c, const Origin& origin) {
+  if (c.elastic.min_ranks <= c.parallel.ranks) return;
+  fail_usage("{}: key 'elastic.min_ranks' is {}, more than the {} ranks of the run (parallel.ranks).",
+             origin("elastic.min_ranks"), c.elastic.min_ranks, c.parallel.ranks);
+}
+
 void check_attention(const Config& c, const Origin& origin) {
   const auto& m = c.model;
   divides("model.kv_heads_global", m.kv_heads_global, "model.heads", m.heads, origin);
@@ -201,7 +207,7 @@ void check_groups(const Config& c, const Origin& origin) {
 }  // namespace
 
 void cross_check(const Config& config, const Origin& origin) {
-  for (auto check : {check_names, check_parallel, check_attention, check_experts, check_data, check_sizes, check_steps,
+  for (auto check : {check_names, check_parallel, check_elastic, check_attention, check_experts, check_data, check_sizes, check_steps,
                      check_formats, check_groups}) {
     check(config, origin);
   }

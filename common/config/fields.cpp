@@ -221,6 +221,10 @@ std::vector<Field> output_fields(Config& c) {
 std::vector<Field> launch_fields(Config& c) {
   Launch& l = c.launch;
   return {
+      {"elastic.min_ranks", &c.elastic.min_ranks, from(0, 1 << 20),
+       "without a lost node the world forms again with so many ranks or more; 0: with all of them only"},
+      {"elastic.spare_nodes", &c.elastic.spare_nodes, from(0, 1 << 20),
+       "nodes at the end of --nodes that wait to take the place of a lost one"},
       {"launch.restart_budget", &l.restart_budget, from(0, 1e6), "restarts of one service within the window"},
       {"launch.restart_window_seconds", &l.restart_window_seconds, above(0, 1e7), "window of the restart budget"},
       {"launch.heartbeat_timeout_seconds", &l.heartbeat_timeout_seconds, wait, "silence that is a fault"},

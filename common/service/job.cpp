@@ -98,6 +98,7 @@ Job read_job() {
   job.dataset = fields.text("dataset");
   if (fields.has("epochs")) job.epochs = epochs_of(fields);
   if (fields.has("last_epoch")) job.last_epoch = fields.number("last_epoch");
+  if (fields.has("members")) job.members = fields.small_numbers("members");
   return job;
 }
 
@@ -111,6 +112,7 @@ void write_job(const Job& job) {
     object["epochs"].push_back(
         {{"number", epoch.number}, {"config", epoch.config}, {"plugins", json_of(epoch.plugins)}});
   if (job.last_epoch > 0) object["last_epoch"] = job.last_epoch;
+  if (!job.members.empty()) object["members"] = job.members;
   os::write_file_atomically(job_file, json_text(object, job_file));
   read_job();  // a link to a device swallows what is written
 }

@@ -58,6 +58,18 @@ std::vector<std::string> JsonFields::texts(const char* key) const {
   return texts;
 }
 
+std::vector<int> JsonFields::small_numbers(const char* key) const {
+  const nlohmann::json& value = at(key);
+  if (!value.is_array()) wrong(fmt::format("\"{}\" is not a list", key));
+  std::vector<int> numbers;
+  for (const nlohmann::json& item : value) {
+    bool small = item.is_number_unsigned() && item.get<std::uint64_t>() <= std::numeric_limits<int>::max();
+    if (!small) wrong(fmt::format("\"{}\" holds something that is not a small whole number", key));
+    numbers.push_back(item.get<int>());
+  }
+  return numbers;
+}
+
 JsonFields JsonFields::object(const char* key) const {
   const nlohmann::json& value = at(key);
   if (!value.is_object()) wrong(fmt::format("\"{}\" is not a JSON object", key));

@@ -20,6 +20,7 @@ class JsonFields {
   double real(const char* key) const;       // null reads as NaN
   std::string text(const char* key) const;
   std::vector<std::string> texts(const char* key) const;
+  std::vector<int> small_numbers(const char* key) const;  // each as small_number
   JsonFields object(const char* key) const;
   std::vector<JsonFields> objects(const char* key) const;
   [[noreturn]] void wrong(const std::string& what) const;

@@ -14,8 +14,9 @@ std::optional<std::uint64_t> Membership::worker_died(int rank) {
   return ++generation_;
 }
 
-std::optional<std::uint64_t> Membership::failed(std::uint64_t decided) {
-  failures_ = failures_ > 0 && decided == decided_at_failure_ ? failures_ + 1 : 1;
+std::optional<std::uint64_t> Membership::failed(std::uint64_t decided, bool counts) {
+  if (failures_ > 0 && decided != decided_at_failure_) failures_ = 0;
+  if (counts) ++failures_;
   decided_at_failure_ = decided;
   if (failures_ >= most_failures) return std::nullopt;
   return ++generation_;

@@ -28,8 +28,8 @@ class Membership {
 
   /// The current generation is of no use although every process lives (its ranks do not find one another, or lost
   /// their connections), when `decided` is the newest step. Returns the next one; nothing when `most_failures`
-  /// generations in a row have ended so without a step between them.
-  std::optional<std::uint64_t> failed(std::uint64_t decided);
+  /// generations in a row have ended so without a step between them. Those that `counts` is false for are excused.
+  std::optional<std::uint64_t> failed(std::uint64_t decided, bool counts = true);
   static constexpr int most_failures = 3;
   /// Whether this launcher has announced `generation` and none after it.
   bool is_current(std::uint64_t generation) const { return begun_ && generation == generation_; }

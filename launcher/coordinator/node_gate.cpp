@@ -5,20 +5,12 @@
 
 #include "common/base/error.h"
 #include "launcher/coordinator/network_path.h"
+#include "launcher/coordinator/node_messages.h"
 
 namespace ganymede::coordinator {
 namespace {
 
 constexpr auto farewell = std::chrono::seconds(2);
-
-msg::Message wait_for_node_0(const msg::Message& request) {
-  return msg::Message::build(0, request.envelope().id(), [](flatbuffers::FlatBufferBuilder& builder) {
-    auto detail = builder.CreateString("node 0 makes its run directory ready");
-    auto nothing = builder.CreateString("");
-    return msg::Message::body(
-        fbs::CreateNodeWelcome(builder, false, detail, 0, 0, nothing, 0, nothing, nothing, nothing));
-  });
-}
 
 }  // namespace
 
@@ -64,7 +56,7 @@ msg::Message NodeGate::answer(const std::string& identity, const msg::Message& r
   if (hello->nodes() != nodes_)
     fail_usage("Node {} was started with {} nodes and node 0 with {}: --nodes has to be the same on all.",
                hello->node(), hello->nodes(), nodes_);
-  return wait_for_node_0(request);
+  return not_ready(request, "node 0 makes its run directory ready");
 }
 
 }  // namespace ganymede::coordinator

@@ -21,6 +21,8 @@ class NodeGate {
   /// Requests are answered by `handler` from now on, in the server's thread; the one before does not run any more when
   /// this returns.
   void open(msg::Server::Handler handler);
+  /// From now on every node that asks learns that it has to wait, as before `open`.
+  void close() { open({}); }
   /// From now on every node that asks learns that the run ended with this.
   void end(int exit_code, const std::string& text);
   /// Gives the nodes that are known the time to ask; returns at once when there are none.

@@ -14,7 +14,7 @@ using flatbuffers::FlatBufferBuilder;
 constexpr double unknown = -1;  // seconds
 
 static_assert(static_cast<int>(fbs::StopWish::now) == static_cast<int>(StopWish::now));
-static_assert(static_cast<int>(fbs::NodePhase::killing) == static_cast<int>(Phase::killing));
+static_assert(static_cast<int>(fbs::NodePhase::reforming) == static_cast<int>(Phase::reforming));
 static_assert(static_cast<int>(fbs::EpochState::failed) == static_cast<int>(EpochStage::failed));
 static_assert(static_cast<int>(fbs::ServiceKind::checkpoint) == static_cast<int>(service::Kind::checkpoint));
 
@@ -111,6 +111,14 @@ std::vector<RestartEvent> unpack(const PackedEvents& events) {
                         .step = event->step(),
                         .generation = event->generation()});
   return unpacked;
+}
+
+msg::Message not_ready(const msg::Message& hello, const std::string& detail) {
+  return msg::Message::build(hello.envelope().job(), hello.envelope().id(), [&](FlatBufferBuilder& builder) {
+    auto text = builder.CreateString(detail), nothing = builder.CreateString("");
+    return msg::Message::body(
+        fbs::CreateNodeWelcome(builder, false, text, 0, 0, nothing, 0, nothing, nothing, nothing));
+  });
 }
 
 flatbuffers::Offset<PackedPlugins> pack(FlatBufferBuilder& builder, const std::vector<service::JobPlugin>& plugins) {

@@ -12,6 +12,9 @@ NodeState unpack(const fbs::NodeReport& report);
 msg::Message::BodyOffset pack(flatbuffers::FlatBufferBuilder& builder, const NodeWishes& wishes);
 NodeWishes unpack(const fbs::NodeOrders& orders);
 
+/// To a NodeHello: it has to wait, for the reason in `detail`.
+msg::Message not_ready(const msg::Message& hello, const std::string& detail);
+
 using PackedPlugins = flatbuffers::Vector<flatbuffers::Offset<fbs::SwapPlugin>>;
 flatbuffers::Offset<PackedPlugins> pack(flatbuffers::FlatBufferBuilder& builder,
                                         const std::vector<service::JobPlugin>& plugins);

@@ -70,8 +70,8 @@ struct NodeState {
   std::vector<RestartEvent> restart_events = {};  // the newest, up to `restart`
 };
 
-/// How far the run is on its way to the end.
-enum class Phase { working, finishing, halting, killing };
+/// How far the run is on its way to the end; or, `reforming`, on its way to another world.
+enum class Phase { working, finishing, halting, killing, reforming };
 
 struct RestartOrder {
   service::Kind kind{};

@@ -9,23 +9,26 @@ namespace ganymede::coordinator {
 namespace {
 
 constexpr double seat_is_kept = 5;  // seconds of silence; nodes report several times a second
+constexpr double own_end = 7;       // seconds that a node takes to end its services once it has given up
 
 }  // namespace
 
-NodeTable::NodeTable(const std::vector<NodeAddress>& addresses, const config::Config& config, double now)
-    : timeout_(config.launch.node_timeout_seconds) {
+NodeTable::NodeTable(const std::vector<NodeAddress>& addresses, const Members& members, const config::Config& config,
+                     double now)
+    : timeout_(config.launch.node_timeout_seconds),
+      elastic_(config.elastic.min_ranks > 0 || config.elastic.spare_nodes > 0) {
   int nodes = static_cast<int>(addresses.size());
   for (int node = 1; node < nodes; ++node)
     nodes_.push_back({.address = addresses[static_cast<std::size_t>(node)],
-                      .ranks = ranks_of(node, nodes, config),
+                      .ranks = ranks_of(node, members, config),
                       .host = "",
                       .heard = now});
 }
 
 NodeTable::Node& NodeTable::at(int node) {
-  if (node >= 1 && node <= count()) return nodes_[static_cast<std::size_t>(node - 1)];
-  fail_usage("There is no node {} to start here: --nodes names {}, and node 0 is the coordinator's.", node,
-             count() + 1);
+  int named = static_cast<int>(nodes_.size());
+  if (node >= 1 && node <= named) return nodes_[static_cast<std::size_t>(node - 1)];
+  fail_usage("There is no node {} to start here: --nodes names {}, and node 0 is the coordinator's.", node, named + 1);
 }
 
 std::string NodeTable::name(int node) const {
@@ -33,21 +36,50 @@ std::string NodeTable::name(int node) const {
 }
 
 void NodeTable::check_count(int node, int nodes) const {
-  if (nodes != count() + 1)
+  int named = static_cast<int>(nodes_.size()) + 1;
+  if (nodes != named)
     fail_usage("Node {} was started with {} nodes and node 0 with {}: --nodes has to be the same on all.", node, nodes,
-               count() + 1);
+               named);
 }
 
-void NodeTable::hello(const Hello& hello, double now) {
+bool NodeTable::hello(const Hello& hello, double now) {
   check_count(hello.node, hello.nodes);
   Node& node = at(hello.node);
-  bool taken = node.seat != 0 && node.seat != hello.seat;
-  if (taken && (begun_ || now - node.heard < seat_is_kept))
+  bool taken = node.seat != 0 && node.seat != hello.seat && (begun_ || now - node.heard < seat_is_kept);
+  // A machine that was started anew is on the same host; two machines with one --node are a mistake.
+  bool came_back = taken && elastic_ && node.host == hello.host;
+  if (taken && !came_back)
     fail_usage("Node {} is in the run already, on {}: every node has to be started once, with a --node of its own.",
                hello.node, node.host);
+  if (came_back || !node.member()) {
+    node.asked = now;
+    return false;
+  }
   node.seat = hello.seat;
   node.host = hello.host;
   node.heard = now;
+  return true;
+}
+
+std::vector<int> NodeTable::spares(double now) const {
+  std::vector<int> spares;
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
+    if (now - nodes_[i].asked < seat_is_kept) spares.push_back(static_cast<int>(i) + 1);
+  return spares;
+}
+
+int NodeTable::count() const {
+  return static_cast<int>(std::count_if(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.member(); }));
+}
+
+std::vector<int> NodeTable::lost(double now) const {
+  std::vector<int> lost;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const Node& node = nodes_[i];
+    bool ended = node.state && node.state->ended;
+    if (node.member() && !ended && now - node.heard > timeout_ + own_end) lost.push_back(static_cast<int>(i) + 1);
+  }
+  return lost;
 }
 
 void NodeTable::check(const NodeState& state, const Node& node) const {
@@ -96,20 +128,21 @@ const NodeState* NodeTable::state_of(int node) const {
 }
 
 bool NodeTable::all_here() const {
-  return std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.state.has_value(); });
+  return missing().empty();
 }
 
 std::vector<int> NodeTable::missing() const {
   std::vector<int> missing;
   for (std::size_t i = 0; i < nodes_.size(); ++i)
-    if (!nodes_[i].state) missing.push_back(static_cast<int>(i) + 1);
+    if (nodes_[i].member() && !nodes_[i].state) missing.push_back(static_cast<int>(i) + 1);
   return missing;
 }
 
 template <class Test>
 bool NodeTable::all_cells(const Test& test) const {
   return std::all_of(nodes_.begin(), nodes_.end(), [&](const Node& node) {
-    return node.state && std::all_of(node.state->cells.begin(), node.state->cells.end(), test);
+    bool has_all = node.state && std::all_of(node.state->cells.begin(), node.state->cells.end(), test);
+    return !node.member() || has_all;
   });
 }
 
@@ -137,9 +170,10 @@ bool NodeTable::any_worker_finished() const {
 }
 
 bool NodeTable::all_ended(double now, bool resumed) const {
+  double patience = timeout_ + (elastic_ ? own_end : 0);
   return std::all_of(nodes_.begin(), nodes_.end(), [&](const Node& node) {
-    bool came = node.state || node.seat != 0 || resumed;
-    return !came || (node.state && node.state->ended) || now - node.heard > timeout_;
+    bool came = node.member() && (node.state || node.seat != 0 || resumed);
+    return !came || (node.state && node.state->ended) || now - node.heard > patience;
   });
 }
 
@@ -179,7 +213,7 @@ const NodeState* NodeTable::failed() const {
 std::optional<NodeTable::Silent> NodeTable::silent(double now, double patience, double start_patience) const {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const Node& node = nodes_[i];
-    if (node.state && node.state->ended) continue;
+    if (!node.member() || (node.state && node.state->ended)) continue;
     double waited = now - node.heard;
     if (waited <= (node.state ? patience : start_patience)) continue;
     int index = static_cast<int>(i) + 1;

@@ -9,12 +9,14 @@
 
 namespace ganymede::coordinator {
 
-/// What the coordinator knows of the other nodes; of a run on one node it is empty, and then everything is as "all
-/// nodes" of none. Times are seconds of any monotonic clock. Not thread-safe.
+/// What the coordinator knows of the other nodes that take part, and which ones wait for a place; of a run on one node
+/// it is empty, and then everything is as "all nodes" of none. Times are seconds of any monotonic clock. Not
+/// thread-safe.
 class NodeTable {
  public:
   /// `addresses`: of all nodes, node 0 first.
-  NodeTable(const std::vector<NodeAddress>& addresses, const config::Config& config, double now);
+  NodeTable(const std::vector<NodeAddress>& addresses, const Members& members, const config::Config& config,
+            double now);
 
   struct Hello {
     int node = 0, nodes = 0;
@@ -23,9 +25,13 @@ class NodeTable {
   };
   /// Throws Error(usage) when a launcher was started with another number of nodes.
   void check_count(int node, int nodes) const;
-  /// A launcher wants to be the node's. Throws Error(usage) when it cannot: another number of nodes, no such node, or
-  /// the seat is taken. Until the run has begun, a seat whose launcher has been silent for a while is free again.
-  void hello(const Hello& hello, double now);
+  /// A launcher wants to be the node's. False when it has to wait for a place: the node is a spare or was lost, or, in
+  /// an elastic run, was started anew and the launcher before it may still live. Throws Error(usage) when it cannot be:
+  /// another number of nodes, no such node, or the seat is taken. Until the run has begun, a seat whose launcher has
+  /// been silent for a while is free again.
+  bool hello(const Hello& hello, double now);
+  /// Those that wait for a place now, ascending.
+  std::vector<int> spares(double now) const;
 
   /// Takes in a report. Returns the ranks whose workers were lost since the one before: those that it counts, and all
   /// of a launcher that was replaced. Throws Error for a report that cannot be one of this run.
@@ -33,7 +39,8 @@ class NodeTable {
   /// From now on nobody takes the seat of another.
   void run_begins() { begun_ = true; }
 
-  int count() const { return static_cast<int>(nodes_.size()); }  // without node 0
+  int count() const;  // that take part, without node 0
+  bool elastic() const { return elastic_; }
   int node_of(int rank) const;                                   // 0 or that of another node
   std::vector<NodeState> states() const;                         // of those that have reported
 
@@ -63,24 +70,31 @@ class NodeTable {
     bool came = false;  // it has reported before
   };
   std::optional<Silent> silent(double now, double patience, double start_patience) const;
+  /// Those that have been silent so long that their services have ended, if they still live: a node that does not
+  /// hear of its coordinator for launch.node_timeout_seconds ends them by itself.
+  std::vector<int> lost(double now) const;
   std::string name(int node) const;
 
  private:
   struct Node {
     NodeAddress address;
-    RankRange ranks;
+    RankRange ranks;         // none: it takes no part
     std::uint64_t seat = 0;  // 0: free
     std::string host;        // as the launcher calls its machine
     double heard = 0;        // seconds; at the beginning: of this table's
     std::optional<NodeState> state = {};
+    double asked = never_asked;  // seconds; when one that waits for a place asked last
+    bool member() const { return ranks.count > 0; }
   };
+  static constexpr double never_asked = -1e18;
   Node& at(int node);
   void check(const NodeState& state, const Node& node) const;
   template <class Test>
   bool all_cells(const Test& test) const;
 
-  std::vector<Node> nodes_;
-  double timeout_;  // seconds of silence after which a node is lost
+  std::vector<Node> nodes_;  // of --nodes, without node 0
+  double timeout_;           // seconds of silence after which a node is lost
+  bool elastic_;
   bool begun_ = false;
 };
 

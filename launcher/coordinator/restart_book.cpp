@@ -1,8 +1,13 @@
 #include "launcher/coordinator/restart_book.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace ganymede::coordinator {
+
+std::uint64_t event_number() {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
 
 void RestartBook::take(int node, const RestartEvent& event, double now, std::uint64_t decided,
                        std::uint64_t generation) {

@@ -24,6 +24,10 @@ struct RestartEvent {
   std::uint64_t generation = 0;        // that its end led to; 0: none
 };
 
+/// For an event, or an order, of this node that is made now: it grows over the life of the machine, so also over
+/// launchers.
+std::uint64_t event_number();
+
 /// All restarts of a run, as the coordinator hears of them. The clock is the caller's (seconds). Not thread-safe.
 class RestartBook {
  public:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 #include <set>
 #include <sstream>
 
@@ -34,23 +35,38 @@ NodeAddress parse_address(const std::string& text) {
 
 }  // namespace
 
-RankRange ranks_of(int node, int nodes, const config::Config& config) {
+Members first_members(int nodes, const config::Config& config) {
+  Members members(static_cast<std::size_t>(std::max(1, nodes - config.elastic.spare_nodes)));
+  std::iota(members.begin(), members.end(), 0);
+  return members;
+}
+
+RankRange ranks_of(int node, const Members& members, const config::Config& config) {
+  auto found = std::find(members.begin(), members.end(), node);
+  if (found == members.end()) return {};
   int ranks = config.parallel.ranks;
-  if (nodes <= 1) return {0, ranks};
-  int first = std::min(node * config.topology.ranks_per_node, ranks);
+  if (members.size() == 1) return {0, ranks};
+  int first = std::min(static_cast<int>(found - members.begin()) * config.topology.ranks_per_node, ranks);
   return {first, std::min(config.topology.ranks_per_node, ranks - first)};
 }
 
+int nodes_for(int ranks, int per_node) { return (ranks + per_node - 1) / per_node; }
+
 void check_nodes(int nodes, const config::Config& config) {
+  int spares = config.elastic.spare_nodes;
+  if (nodes <= 1 && spares > 0)
+    fail_usage("'elastic.spare_nodes' is {}, but the run has one node: name all nodes, spares last, with --nodes.",
+               spares);
   if (nodes <= 1) return;
   int ranks = config.parallel.ranks, per_node = config.topology.ranks_per_node;
   if (per_node == 0)
     fail_usage("Several nodes need topology.ranks_per_node: --set topology.ranks_per_node={} puts {} {} on {} nodes.",
                (ranks + nodes - 1) / nodes, ranks, ranks == 1 ? "rank" : "ranks", nodes);
-  int needed = (ranks + per_node - 1) / per_node;
-  if (needed != nodes)
-    fail_usage("{} ranks (parallel.ranks), {} a node (topology.ranks_per_node), are on {} {}, but --nodes names {}.",
-               ranks, per_node, needed, needed == 1 ? "node" : "nodes", nodes);
+  int needed = nodes_for(ranks, per_node);
+  std::string and_spares = spares == 0 ? "" : fmt::format(", with {} spare (elastic.spare_nodes)", spares);
+  if (needed + spares != nodes)
+    fail_usage("{} ranks (parallel.ranks), {} a node (topology.ranks_per_node), are on {} {}{}, but --nodes names {}.",
+               ranks, per_node, needed, needed == 1 ? "node" : "nodes", and_spares, nodes);
 }
 
 std::string NodeAddress::text() const {

@@ -13,11 +13,20 @@ struct RankRange {
   bool contains(int rank) const { return rank >= first && rank < first + count; }
 };
 
-/// The ranks whose cells the launcher of `node` holds. One node holds all of them, whatever topology.ranks_per_node
-/// is; of several, each holds that many and the last one the rest.
-RankRange ranks_of(int node, int nodes, const config::Config& config);
+/// The nodes that take part, by their index in --nodes, ascending; node 0 always does.
+using Members = std::vector<int>;
 
-/// Throws Error(usage) unless `nodes` nodes hold exactly the ranks of the configuration.
+/// Those that a run over `nodes` nodes (0: it has no --nodes) begins with: all but the spares.
+Members first_members(int nodes, const config::Config& config);
+
+/// The ranks whose cells the launcher of `node` holds; none when it is no member. One member holds all of them,
+/// whatever topology.ranks_per_node is; of several, each holds that many and the last one the rest.
+RankRange ranks_of(int node, const Members& members, const config::Config& config);
+
+/// Nodes that it takes to hold the ranks of the configuration, `per_node` on each.
+int nodes_for(int ranks, int per_node);
+
+/// Throws Error(usage) unless `nodes` nodes, without the spares, hold exactly the ranks of the configuration.
 void check_nodes(int nodes, const config::Config& config);
 
 /// "host:port", "[v6 address]:port".

@@ -30,12 +30,20 @@ struct Launch : Launching {
   double began = now_seconds();
   keeper::StopOrder order = keeper::read_stop_order();  // given to a launcher before this one
   std::unique_ptr<coordinator::NodeGate> gate;          // of a run over several nodes
+  Reforming reforming{options};
+  /// What led to this world; nothing: it is the launcher's first.
+  std::optional<coordinator::RestartEvent> formed_again;
+  double formed_again_since = 0;  // seconds
 
   Cells take_cells();
+  ReadyRun begin();
+  coordinator::NextWorld world() const { return {members, ready.config.parallel}; }
+  void leave_world(const Supervisor& supervisor);
+  Outcome end_without_services();
   Outcome end_as_ordered();
   void open_gate();
   WelcomeParts welcome_parts(Cells& cells);
-  config::Config recipe() const;
+  config::Config recipe_now() const;
   Outcome supervise(Cells& cells, StepLog& steps);
   void close(const Outcome& outcome, const StepLog& steps, std::uint64_t load_step);
 };
@@ -50,9 +58,32 @@ Cells Launch::take_cells() {
     return std::move(*cells);
   }
   if (order != keeper::StopOrder::none) return {};
-  ready = begin_run(*this);
+  ready = begin();
   if (ready.done()) return {};
   return new_cells();
+}
+
+/// A world that cannot form again ends the run with what is durable.
+ReadyRun Launch::begin() {
+  if (!formed_again) return begin_run(*this);
+  try {
+    return begin_run(*this);
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::can_go_on) throw;
+    throw Error(ExitCode::can_go_on, fmt::format("The world cannot form again ({}): {}", formed_again->cause, error.what()));
+  }
+}
+
+/// After its services have ended: which nodes take part in the next one. Throws Error(can_go_on) when none can form.
+void Launch::leave_world(const Supervisor& supervisor) {
+  double now = now_seconds();
+  formed_again = supervisor.forming_again();
+  formed_again_since = supervisor.left_at();
+  std::vector<int> lost = supervisor.nodes().lost(now);
+  auto next = reforming.next(world(), lost, supervisor.nodes().spares(now));
+  if (!next) throw Error(ExitCode::can_go_on, fmt::format("{} {}", formed_again->cause, reforming.why_not(world(), lost)));
+  members = next->members;
+  world_settings = coordinator::settings_of(*next);
 }
 
 /// The launcher before this one crashed after it had given the segments back, or was told to stop at once: what is
@@ -75,8 +106,10 @@ Outcome Launch::end_as_ordered() {
 
 /// Other nodes may ask from now on; they learn that they have to wait.
 void Launch::open_gate() {
+  config::Config config = config::load(options.recipe, options.settings);
+  members = coordinator::first_members(static_cast<int>(options.nodes.size()), config);
   if (options.nodes.empty()) return;
-  coordinator::check_nodes(static_cast<int>(options.nodes.size()), config::load(options.recipe, options.settings));
+  coordinator::check_nodes(static_cast<int>(options.nodes.size()), config);
   gate = std::make_unique<coordinator::NodeGate>(options.nodes[0], coordinator::coordinator_secret(),
                                                  static_cast<int>(options.nodes.size()));
 }
@@ -92,9 +125,9 @@ WelcomeParts Launch::welcome_parts(Cells& cells) {
 }
 
 /// As it is now. Whoever edits it while the run goes on does no harm.
-config::Config Launch::recipe() const {
+config::Config Launch::recipe_now() const {
   try {
-    return config::load(options.recipe, options.settings);
+    return recipe();
   } catch (const Error& error) {
     log::warn("the recipe cannot be read any more: {}", error.what());
     return ready.config;
@@ -116,26 +149,40 @@ Outcome Launch::supervise(Cells& cells, StepLog& steps) {
                          .nodes = options.nodes,
                          .segment_bytes = static_cast<double>(segment_bytes(ready.config, ready.job, cells.ranks())),
                          .budget = ready.budget,
-                         .recipe = recipe(),
-                         .said = options.said});
+                         .recipe = recipe_now(),
+                         .said = options.said,
+                         .reforming = reforming,
+                         .world = world(),
+                         .formed_again = formed_again,
+                         .formed_again_since = formed_again_since});
   PostedServer server(io, fmt::format("ipc://{}", service::launcher_socket),
                       [&supervisor](const std::string& identity, const msg::Message& request) {
                         return answer(supervisor, identity, request);
                       });
   auto run_to_the_end = [&] {
     Outcome outcome = supervisor.run();
+    if (outcome.again) return outcome;
     auto swap = supervisor.swap_under_way();
     std::string lost = left_behind(cells, swap ? std::optional(swap->describe()) : std::nullopt);
     if (!lost.empty()) terminal.line(lost);
     return outcome;
   };
-  if (!gate) return run_to_the_end();
+  if (!gate) {
+    Outcome outcome = run_to_the_end();
+    if (outcome.again) leave_world(supervisor);
+    return outcome;
+  }
   PostedAnswers answers(io, [&supervisor, parts = welcome_parts(cells)](const auto& identity, const auto& request) {
     return answer_node(supervisor, parts, identity, request);
   });
   gate->open(answers.handler());
   Outcome outcome = run_to_the_end();
   answers.close();
+  if (outcome.again) {
+    gate->close();
+    leave_world(supervisor);
+    return outcome;
+  }
   gate->end(static_cast<int>(outcome.code),
             outcome.text.empty() ? "The run has ended." : "The run was ended: " + outcome.text);
   return outcome;
@@ -158,21 +205,21 @@ void Launch::close(const Outcome& outcome, const StepLog& steps, std::uint64_t l
                               ready.config, options, programs));
 }
 
-Outcome run(Launch& launch, const Options& options) {
-  launch.open_gate();
-  Cells cells = launch.take_cells();
-  if (cells.count() == 0 && launch.gate) {
-    bool ordered = launch.order != keeper::StopOrder::none;
-    launch.gate->end(static_cast<int>(ordered ? ExitCode::can_go_on : ExitCode::done), "There is nothing left to do.");
-    launch.gate->linger();
+/// There is nothing to train: the run has its steps, or was ordered to stop.
+Outcome Launch::end_without_services() {
+  bool ordered = order != keeper::StopOrder::none;
+  if (gate) {
+    gate->end(static_cast<int>(ordered ? ExitCode::can_go_on : ExitCode::done), "There is nothing left to do.");
+    gate->linger();
   }
-  if (cells.count() == 0 && launch.order != keeper::StopOrder::none) return launch.end_as_ordered();
-  if (cells.count() == 0) {
-    launch.terminal.line(fmt::format("the run in {} has its {} steps; go on with more: --steps {}",
-                                     shortened(options.run), launch.ready.load_step,
-                                     more_steps(launch.ready.load_step, steps_of_recipe(options))));
-    return {};
-  }
+  if (ordered) return end_as_ordered();
+  terminal.line(fmt::format("the run in {} has its {} steps; go on with more: --steps {}", shortened(options.run),
+                            ready.load_step, more_steps(ready.load_step, steps_of_recipe(options))));
+  return {};
+}
+
+/// One world, from its segments to their end.
+Outcome run_world(Launch& launch, Cells& cells) {
   std::string older =
       set_aside_older_metrics(service::metrics_file, {.load_step = cells.load_step(),
                                                       .decided = cells.decided_step(),
@@ -181,13 +228,28 @@ Outcome run(Launch& launch, const Options& options) {
   StepLog steps(service::metrics_file, cells.decided_step(), static_cast<std::uint64_t>(launch.ready.config.run.steps),
                 launch.terminal);
   Outcome outcome = launch.supervise(cells, steps);
+  std::uint64_t load_step = cells.load_step();
   const step_protocol::DecisionRecord* last = cells.record_of(cells.decided_step());
   std::string skips = last ? ended_by_skips(launch.ready.config.optimizer, *last, outcome.code == ExitCode::done) : "";
-  if (outcome.text.empty() && !skips.empty()) outcome = {ExitCode::failed, skips, outcome.checkpoint};
-  std::uint64_t load_step = cells.load_step();
   Cells::drop_all(launch.keeper);
+  if (outcome.again) return outcome;
+  if (outcome.text.empty() && !skips.empty()) outcome = {ExitCode::failed, skips, outcome.checkpoint};
   launch.close(outcome, steps, load_step);
   return outcome;
+}
+
+Outcome run(Launch& launch) {
+  launch.open_gate();
+  while (true) {
+    Cells cells = launch.take_cells();
+    if (cells.count() == 0) return launch.end_without_services();
+    Outcome outcome = run_world(launch, cells);
+    bool spares_wait = launch.gate && launch.members.size() < launch.options.nodes.size();
+    if (!outcome.again && spares_wait) launch.gate->linger();
+    if (!outcome.again) return outcome;
+    launch.order = keeper::read_stop_order();
+    launch.open_door();
+  }
 }
 
 }  // namespace
@@ -195,7 +257,7 @@ Outcome run(Launch& launch, const Options& options) {
 Outcome launch(const Options& options, const std::string& programs) {
   Launch launch(options, programs);
   try {
-    return run(launch, options);
+    return run(launch);
   } catch (const Error& error) {
     if (launch.gate) launch.gate->end(static_cast<int>(error.code()), fmt::format("Node 0: {}", error.what()));
     if (launch.gate) launch.gate->linger();

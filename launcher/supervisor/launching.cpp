@@ -9,14 +9,25 @@ namespace ganymede::launcher {
 Launching::Launching(const Options& given, const std::string& folder)
     : options(given),
       programs(folder),
-      terminal(STDOUT_FILENO),
-      door(std::make_unique<PhaseServer>(given.run, "recovering", "making the run directory ready")) {}
+      terminal(STDOUT_FILENO) {
+  open_door();
+}
+
+void Launching::open_door() {
+  door = std::make_unique<PhaseServer>(options.run, "recovering", "making the run directory ready");
+}
+
+config::Config Launching::recipe() const {
+  std::vector<std::string> settings = options.settings;
+  settings.insert(settings.end(), world_settings.begin(), world_settings.end());
+  return config::load(options.recipe, settings);
+}
 
 std::optional<Cells> Launching::intact_cells(std::uint64_t job) {
   if (keeper.list(Deadline::after_seconds(10)).empty()) return std::nullopt;
-  ready = resume_run(options);
+  ready = resume_run(*this);
   if (job == 0 || ready.job.id == job) {
-    if (auto cells = Cells::attach(ready.config, ready.job, options.ranks(ready.config), keeper)) {
+    if (auto cells = Cells::attach(ready.config, ready.job, ranks(), keeper)) {
       log::info("the segments of the launcher before this one are intact; the run goes on with them");
       return cells;
     }
@@ -27,7 +38,7 @@ std::optional<Cells> Launching::intact_cells(std::uint64_t job) {
 
 Cells Launching::new_cells() {
   enter("giving the segments their memory");
-  return Cells::create(ready.config, ready.job, options.ranks(ready.config), ready.load_step, keeper,
+  return Cells::create(ready.config, ready.job, ranks(), ready.load_step, keeper,
                        placing_shown(signals, terminal));
 }
 

@@ -25,8 +25,16 @@ struct Launching {
   Terminal terminal;
   shm::KeeperClient keeper;
   ReadyRun ready;
+  coordinator::Members members;             // nodes that take part
+  std::vector<std::string> world_settings;  // of a world that is not the recipe's, behind the options'
   std::unique_ptr<PhaseServer> door;  // while there are no services; made before any work that takes long
 
+  /// This node's.
+  coordinator::RankRange ranks() const { return coordinator::ranks_of(options.node, members, ready.config); }
+  /// The recipe with all settings. Throws Error.
+  config::Config recipe() const;
+  /// Makes `door` again, after the services have ended.
+  void open_door();
   /// What this launcher does now, for those who ask.
   void enter(const std::string& phase) { door->enter(phase); }
   /// The segments of the launcher before this one, and `ready` as it was, if they are complete and of `job` (0: of any

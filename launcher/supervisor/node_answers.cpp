@@ -12,6 +12,8 @@ namespace {
 using flatbuffers::FlatBufferBuilder;
 using msg::Message;
 
+constexpr const char* spare_text = "waiting as a spare: the run has its nodes";
+
 /// A line of a TOML file without the explanation behind it.
 std::string setting_of(const std::string& line) {
   std::string text = line.substr(0, line.find("  #"));
@@ -40,21 +42,21 @@ Message receipt(NodeSupervisor& supervisor, const Message& request) {
   });
 }
 
-/// Throws Error(usage) when this launcher cannot be its node's.
-void admit(Supervisor& supervisor, const WelcomeParts& parts, const fbs::NodeHello& hello) {
+/// False when it has to wait. Throws Error(usage) when this launcher cannot be its node's.
+bool admit(Supervisor& supervisor, const WelcomeParts& parts, const fbs::NodeHello& hello) {
   // First: with another number of nodes the configuration differs as well, and that would hide the cause.
   supervisor.nodes().check_count(hello.node(), hello.nodes());
   if (std::string difference = first_difference(parts.own_configuration, hello.node(), hello.configuration()->str());
       !difference.empty())
     fail_usage("Node {} has another configuration than node 0: {}. Give all nodes the same recipe and settings.",
                hello.node(), difference);
-  supervisor.hello({hello.node(), hello.nodes(), hello.seat(), hello.host()->str()});
+  return supervisor.hello({hello.node(), hello.nodes(), hello.seat(), hello.host()->str()});
 }
 
 Message welcome(Supervisor& supervisor, const WelcomeParts& parts, const fbs::NodeHello& hello,
                 const Message& request) {
   try {
-    admit(supervisor, parts, hello);
+    if (!admit(supervisor, parts, hello)) return coordinator::not_ready(request, spare_text);
   } catch (const Error& error) {
     supervisor.refused(error.what());
     throw;
@@ -66,8 +68,21 @@ Message welcome(Supervisor& supervisor, const WelcomeParts& parts, const fbs::No
     auto configuration = builder.CreateString(parts.configuration);
     auto checkpoints = builder.CreateString(parts.checkpoints);
     auto dataset = builder.CreateString(parts.dataset);
+    auto members = builder.CreateVector(job.members);
     return Message::body(fbs::CreateNodeWelcome(builder, true, detail, job.id, parts.load_step, load_from,
-                                                job.plugin_hash(), configuration, checkpoints, dataset));
+                                                job.plugin_hash(), configuration, checkpoints, dataset, members));
+  });
+}
+
+/// Of a node that was silent so long that the world has formed again without it.
+bool is_of_an_earlier_world(const Supervisor& supervisor, const Message& request) {
+  bool reports = request.envelope().body_type() == fbs::Body::NodeReport;
+  return reports && supervisor.nodes().elastic() && request.envelope().job() != supervisor.parts().job.id;
+}
+
+Message come_again(const Message& request) {
+  return Message::build(request.envelope().job(), request.envelope().id(), [](FlatBufferBuilder& builder) {
+    return coordinator::pack(builder, coordinator::NodeWishes{.phase = coordinator::Phase::reforming, .text = "", .restarts = {}});
   });
 }
 
@@ -119,6 +134,7 @@ Message answer(NodeSupervisor& supervisor, const Message& request) {
 
 Message answer_node(Supervisor& supervisor, const WelcomeParts& parts, const std::string& identity,
                     const Message& request) {
+  if (is_of_an_earlier_world(supervisor, request)) return come_again(request);
   check_job(request, supervisor.parts().job.id);
   if (const auto* hello = request.as<fbs::NodeHello>()) return welcome(supervisor, parts, *hello, request);
   if (const auto* body = request.as<fbs::NodeReport>()) {

@@ -32,13 +32,16 @@ void pause_or_stop(Signals& signals) {
 }
 
 Welcome read_welcome(const fbs::NodeWelcome& body) {
+  coordinator::Members members;
+  if (body.members()) members.assign(body.members()->begin(), body.members()->end());
   return {.job = body.job(),
           .load_step = body.load_step(),
           .plugin_hash = body.plugin_hash(),
           .load_from = body.load_from()->str(),
           .configuration = body.configuration()->str(),
           .checkpoints = body.checkpoints()->str(),
-          .dataset = body.dataset()->str()};
+          .dataset = body.dataset()->str(),
+          .members = std::move(members)};
 }
 
 }  // namespace
@@ -61,7 +64,8 @@ CoordinatorWay find_coordinator(const Options& options, double seconds, Signals&
 
 Welcome meet_coordinator(const Options& options, const CoordinatorWay& way, std::uint64_t seat, double seconds,
                          Signals& signals, Terminal& terminal) {
-  std::string own = config::effective(config::load(options.recipe, options.settings));
+  config::Config config = config::load(options.recipe, options.settings);
+  std::string own = config::effective(config);
   auto hello = [&](flatbuffers::FlatBufferBuilder& builder) {
     auto host = builder.CreateString(coordinator::host_name());
     auto configuration = builder.CreateString(own);
@@ -76,6 +80,7 @@ Welcome meet_coordinator(const Options& options, const CoordinatorWay& way, std:
       const auto* welcome = reply.as<fbs::NodeWelcome>();
       if (!welcome) fail_usage("{} is no coordinator: are the programs of one build?", way.endpoint);
       if (welcome->ready()) return read_welcome(*welcome);
+      seconds = config.launch.node_timeout_seconds;
       deadline = Deadline::after_seconds(seconds);
       terminal.live(welcome->detail()->str());
     } catch (const msg::Refusal&) {

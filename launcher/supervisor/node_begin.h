@@ -17,6 +17,7 @@ struct Welcome {
   std::string configuration;  // the effective one
   std::string checkpoints;    // token in the checkpoint folder
   std::string dataset;        // hash of its content
+  coordinator::Members members = {};
 };
 
 /// Where the coordinator is and the key to it.
@@ -28,8 +29,9 @@ struct CoordinatorWay {
 /// holds no key, and when a signal comes.
 CoordinatorWay find_coordinator(const Options& options, double seconds, Signals& signals);
 
-/// Asks the coordinator until it is ready. `seconds`: how long it may be silent. Throws Error when it is, when it
-/// refuses this node, and when a signal comes.
+/// Asks the coordinator until it is ready, which a spare may wait for to the end of the run. `seconds`: how long it may
+/// be silent until it answers first, later launch.node_timeout_seconds. Throws Error when it is, when it refuses this
+/// node, and when a signal comes.
 Welcome meet_coordinator(const Options& options, const CoordinatorWay& way, std::uint64_t seat, double seconds,
                          Signals& signals, Terminal& terminal);
 

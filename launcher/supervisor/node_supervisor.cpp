@@ -101,10 +101,12 @@ void NodeSupervisor::part(const fbs::PartDurable& part) {
   tell();
 }
 
-/// The run cannot go on here: the coordinator ends it everywhere.
+/// The run cannot go on here: the coordinator ends it everywhere; or, where the states do not belong together, leads
+/// all nodes back to the checkpoint.
 void NodeSupervisor::break_down(const Outcome& outcome) {
   failure_ = outcome;
   halt(outcome, false);
+  outcome_.again = outcome.code == ExitCode::can_go_on;
 }
 
 bool NodeSupervisor::wants_end_of(const ServiceId& id) {
@@ -151,6 +153,8 @@ void NodeSupervisor::obey(const coordinator::NodeWishes& wishes) {
       return restart_as_ordered(wishes);
     case coordinator::Phase::finishing:
       return finish(wishes);
+    case coordinator::Phase::reforming:
+      return leave_world("the world forms again");
     case coordinator::Phase::halting:
     case coordinator::Phase::killing:
       std::string text = wishes.text.empty() ? "" : "The run was ended: " + wishes.text;
@@ -178,6 +182,14 @@ void NodeSupervisor::finish(const coordinator::NodeWishes& wishes) {
   phase_ = Phase::finishing;
   end_.finish(now_seconds(), parts_.config.launch.stop_timeout_seconds);
   consider_over();
+}
+
+/// The services end, and this node asks for its place in the next world; unless a person wants it to stop.
+void NodeSupervisor::leave_world(const std::string& why) {
+  if (phase_ == Phase::halting) return;
+  log::info("{}", why);
+  halt({ExitCode::can_go_on, ""}, false);
+  outcome_.again = true;
 }
 
 void NodeSupervisor::halt(Outcome outcome, bool hard) {
@@ -222,11 +234,13 @@ void NodeSupervisor::tick() {
 void NodeSupervisor::watch_coordinator(double now) {
   double patience = parts_.config.launch.node_timeout_seconds;
   if (now - heard_ <= patience) return;
-  halt({ExitCode::can_go_on,
-        fmt::format("The coordinator, node 0 at {}, has not answered for {} (launch.node_timeout_seconds). The same "
-                    "command on all nodes goes on from the last checkpoint.",
-                    parts_.endpoint, human_seconds(patience))},
-       false);
+  std::string text =
+      fmt::format("The coordinator, node 0 at {}, has not answered for {} (launch.node_timeout_seconds). The same "
+                  "command on all nodes goes on from the last checkpoint.",
+                  parts_.endpoint, human_seconds(patience));
+  halt({ExitCode::can_go_on, text}, false);
+  // The world may go on without this node, which then waits as a spare.
+  outcome_.again = parts_.config.elastic.min_ranks > 0 || parts_.config.elastic.spare_nodes > 0;
 }
 
 void NodeSupervisor::tell() { link_->tell(state()); }

@@ -57,6 +57,7 @@ class NodeSupervisor {
   void obey(const coordinator::NodeWishes& wishes);
   void restart_as_ordered(const coordinator::NodeWishes& wishes);
   void finish(const coordinator::NodeWishes& wishes);
+  void leave_world(const std::string& why);
   void halt(Outcome outcome, bool hard);
   void break_down(const Outcome& outcome);
   void on_signal(int number);

@@ -18,10 +18,6 @@ struct Options {
   std::vector<coordinator::NodeAddress> nodes = {};  // of a run over several nodes; else empty
   int node = 0;                                      // this one
   std::string key = {};  // file with the coordinator's key; empty: in node 0's run directory
-
-  coordinator::RankRange ranks(const config::Config& config) const {
-    return coordinator::ranks_of(node, static_cast<int>(nodes.size()), config);
-  }
 };
 
 /// Throws Error(usage) with what is wrong. Prints the help and ends the process for `--help`.

@@ -1,13 +1,11 @@
 #include "launcher/supervisor/restart_notes.h"
 
-#include <chrono>
 
 namespace ganymede::launcher {
 
 void RestartNotes::ended(const std::string& process, bool worker, const std::string& cause, double detect, double now) {
   back(process, now);  // a replacement that ended before it was there
-  // Of the machine's clock, so that it grows over the launchers of this node.
-  auto number = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  std::uint64_t number = coordinator::event_number();
   if (!events_.empty()) number = std::max(number, events_.back().number + 1);
   events_.push_back({.number = number, .process = process, .worker = worker, .cause = cause, .detect = detect});
   if (events_.size() > coordinator::RestartBook::kept) events_.erase(events_.begin());

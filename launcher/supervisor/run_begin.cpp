@@ -167,7 +167,7 @@ std::string interface_of(const config::Config& config, const Options& options) {
 ReadyRun begin_run(Launching& launching) {
   const Options& options = launching.options;
   ReadyRun ready;
-  ready.config = config::load(options.recipe, options.settings);
+  ready.config = launching.recipe();
   check_machine(ready.config);
   std::string run = shortened(options.run);
   service::Manifests own = service::find_manifests(service::checkpoint_folder);
@@ -178,8 +178,9 @@ ReadyRun begin_run(Launching& launching) {
     launching.terminal.line(line);
   if (has_own) check_compatible(*before, ready.config, run);
   int cores = os::inspect_machine().cores;
-  coordinator::check_nodes(static_cast<int>(options.nodes.size()), ready.config);
-  coordinator::RankRange ranks = options.ranks(ready.config);
+  bool as_named = launching.world_settings.empty();
+  if (as_named) coordinator::check_nodes(static_cast<int>(options.nodes.size()), ready.config);
+  coordinator::RankRange ranks = coordinator::ranks_of(options.node, launching.members, ready.config);
   resolve_threads(ready.config, before ? &*before : nullptr, cores, ranks.count);
   check_threads(ready.config, cores);
   check_ctas(ready.config);
@@ -192,6 +193,7 @@ ReadyRun begin_run(Launching& launching) {
   ConfigFile file(ready.config);
   ready.job.id = random_id();
   ready.job.load_from = start.folder;
+  ready.job.members = launching.members;
   DatasetFacts dataset = ready_dataset(launching, ready.config);
   ready.job.dataset = dataset.hash;
   if (std::string limited = limit_validation(ready.config, dataset.validation_rows); !limited.empty()) {
@@ -229,6 +231,7 @@ ReadyRun begin_on_node(Launching& launching, const Welcome& welcome) {
   check_ctas(ready.config);
   ready.job.id = welcome.job;
   ready.job.load_from = welcome.load_from;
+  ready.job.members = launching.members;
   ready.job.dataset = ready_dataset(launching, ready.config).hash;
   if (ready.job.dataset != welcome.dataset)
     fail_usage(
@@ -240,18 +243,21 @@ ReadyRun begin_on_node(Launching& launching, const Welcome& welcome) {
   if (ready.job.plugin_hash() != welcome.plugin_hash)
     fail_usage("Node {} has another optimizer plugin '{}' than node 0: install the same programs on all nodes.",
                options.node, ready.config.optimizer.name);
-  show_and_check(ready, options.ranks(ready.config), "", launching.terminal);
+  show_and_check(ready, coordinator::ranks_of(options.node, launching.members, ready.config), "", launching.terminal);
   Epochs::clear();
   keeper::clear_failure();
   service::write_job(ready.job);
   return ready;
 }
 
-ReadyRun resume_run(const Options& options) {
+ReadyRun resume_run(Launching& launching) {
   ReadyRun ready;
   ready.job = service::read_job();
   ready.config = config::load(ready.job.first_epoch().config, {});
-  ready.budget = estimate_memory(ready.config, ready.job, options.ranks(ready.config), os::inspect_machine());
+  if (!ready.job.members.empty()) launching.members = ready.job.members;
+  ready.budget = estimate_memory(ready.config, ready.job,
+                                 coordinator::ranks_of(launching.options.node, launching.members, ready.config),
+                                 os::inspect_machine());
   return ready;
 }
 

@@ -34,8 +34,9 @@ ReadyRun begin_run(Launching& launching);
 /// The same on a node other than 0, which takes over what the coordinator has decided. Throws Error.
 ReadyRun begin_on_node(Launching& launching, const Welcome& welcome);
 
-/// What a launcher before this one, whose segments still live, has made ready. Throws Error.
-ReadyRun resume_run(const Options& options);
+/// What a launcher before this one, whose segments still live, has made ready; with the nodes that take part. Throws
+/// Error.
+ReadyRun resume_run(Launching& launching);
 
 /// Shows how far the placing of segments is, and ends it like `stop_if_signalled`. Both must outlive it.
 PlacingProgress placing_shown(Signals& signals, Terminal& terminal);

@@ -11,6 +11,7 @@ namespace ganymede::launcher {
 namespace {
 
 constexpr double time_to_leave = 5;  // seconds between the first worker that leaves and the last
+constexpr double node_is_away = 2;   // seconds of silence; nodes report several times a second
 
 /// A damaged one does not count: it is what a launch before this one left.
 bool manifest_exists(std::uint64_t step) {
@@ -27,7 +28,7 @@ Supervisor::Supervisor(SupervisorParts parts)
           parts_.terminal, [this](ServiceProcess& process, const os::Ending& ending) { ended(process, ending); },
           [this](int rank) { return parts_.cells.epoch_in_force(rank); }),
       end_(crew_),
-      nodes_(parts_.nodes, parts_.config, now_seconds()),
+      nodes_(parts_.nodes, parts_.world.members, parts_.config, now_seconds()),
       membership_(parts_.config.parallel.ranks, parts_.cells.highest_generation()),
       checkpoint_parts_(parts_.config.parallel.ranks),
       epochs_(parts_.config, parts_.job),
@@ -68,6 +69,7 @@ void Supervisor::consider_first_generation() {
   membership_.seen(nodes_.highest_generation());  // rule 11
   auto first = membership_.begin();
   if (first) nodes_.run_begins();
+  if (first && parts_.formed_again) note_formed();
   announce(first);
 }
 
@@ -86,6 +88,8 @@ void Supervisor::fatal(const ServiceId& id, int pid, int exit_code, const std::s
   std::string line = fmt::format("{}: {}", id.text(), text);
   log::error("{}", line);
   if (phase_ == Phase::finishing) return;  // all is computed and durable
+  bool to_checkpoint = id.kind == service::Kind::worker && exit_code == static_cast<int>(ExitCode::can_go_on);
+  if (to_checkpoint) return form_again(line, {}, 0);
   halt({known ? static_cast<ExitCode>(exit_code) : ExitCode::failed, line}, false);
 }
 
@@ -94,7 +98,9 @@ void Supervisor::generation_failed(std::uint64_t generation, int rank, const std
   std::string line = fmt::format("generation {} failed on rank {}: {}", generation, rank, cause);
   log::warn("{}", line);
   note_where(line);
-  auto next = membership_.failed(parts_.cells.decided_step());
+  // Ranks do not come together without those of a node that is away: it comes back, or is lost.
+  bool away = nodes_.silent(now_seconds(), node_is_away, parts_.config.launch.node_start_seconds).has_value();
+  auto next = membership_.failed(parts_.cells.decided_step(), !away);
   if (!next) {
     std::string text = fmt::format(
         "The ranks do not come together: {} generations in a row failed without a step (the last on rank {}: {}). Look "

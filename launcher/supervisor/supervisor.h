@@ -20,6 +20,7 @@
 #include "launcher/supervisor/epochs.h"
 #include "launcher/supervisor/optimizer_swap.h"
 #include "launcher/supervisor/outcome.h"
+#include "launcher/supervisor/reforming.h"
 #include "launcher/supervisor/signals.h"
 #include "launcher/supervisor/step_log.h"
 
@@ -40,6 +41,10 @@ struct SupervisorParts {
   HostBudget budget = {};                       // of this node
   config::Config recipe = {};                   // with the settings of this launch, without changes
   std::set<std::string> said = {};              // keys that a person has set with it
+  Reforming& reforming;
+  coordinator::NextWorld world = {};                         // this one
+  std::optional<coordinator::RestartEvent> formed_again = {};  // why, when it is not the launcher's first
+  double formed_again_since = 0;                               // seconds
 };
 
 /// The launcher of node 0, which is the coordinator: runs the services of its cells from start to end, leads the whole
@@ -66,7 +71,8 @@ class Supervisor {
   void generation_failed(std::uint64_t generation, int rank, const std::string& cause);
 
   // What the launchers of other nodes say. Both throw Error for what cannot be.
-  void hello(const coordinator::NodeTable::Hello& hello);
+  /// False when it has to wait for a place.
+  bool hello(const coordinator::NodeTable::Hello& hello);
   coordinator::NodeWishes report(coordinator::NodeState state);
   /// A launcher that wanted to take part was told why it cannot; so is whoever looks at this one.
   void refused(const std::string& why);
@@ -103,6 +109,10 @@ class Supervisor {
   const SupervisorParts& parts() const { return parts_; }
   std::vector<coordinator::RestartEvent> restart_events() const { return restarts_.newest(); }
   std::optional<std::uint64_t> last_checkpoint() const { return last_committed_; }
+  /// Seconds; when the world was left.
+  double left_at() const { return end_.began(); }
+  /// Why the world forms again, after `run` has said so.
+  const std::optional<coordinator::RestartEvent>& forming_again() const { return forming_again_; }
 
  private:
   enum class Phase { working, finishing, halting };
@@ -113,9 +123,11 @@ class Supervisor {
   void on_signal(int number);
   void tick();
   void watch_nodes(double now);
+  void form_again(const std::string& why, const std::vector<int>& lost, double detect);
   void say_who_is_awaited(double now);
   coordinator::NodeWishes wishes(int node, double now);
   void note_restarts();
+  void note_formed();
   void watch_restarts();
   void note_where(const std::string& reason);
   void watch_draining(double now);
@@ -152,6 +164,8 @@ class Supervisor {
   int interrupts_ = 0;
   double began_ = now_seconds();
   std::string awaited_;        // nodes, as the last line named them
+  std::set<int> spares_told_;  // nodes that wait for a place, of which a line was shown
+  std::optional<coordinator::RestartEvent> forming_again_;
   double first_left_ = 0;      // seconds; a worker of the world has left, its work done; 0: none yet
   double draining_since_ = 0;  // seconds; all workers have left; 0: not yet
   struct GivenRestart {

@@ -14,11 +14,6 @@ constexpr double order_life = 10;  // seconds in which a node learns of an order
 
 }  // namespace
 
-void Supervisor::hello(const coordinator::NodeTable::Hello& hello) {
-  nodes_.hello(hello, now_seconds());
-  log::info("node {} is there, on {}", hello.node, hello.host);
-}
-
 coordinator::NodeWishes Supervisor::report(coordinator::NodeState state) {
   int node = state.node;
   std::optional<std::uint64_t> generation;
@@ -65,7 +60,10 @@ void Supervisor::say_who_is_awaited(double now) {
 
 void Supervisor::watch_nodes(double now) {
   say_who_is_awaited(now);
-  if (const auto* failed = nodes_.failed())
+  const auto* failed = nodes_.failed();
+  if (failed && exit_code_of(failed->exit_code) == ExitCode::can_go_on)
+    return form_again(nodes_.name(failed->node) + ": " + failed->failure, {}, 0);
+  if (failed)
     return halt({exit_code_of(failed->exit_code), nodes_.name(failed->node) + ": " + failed->failure}, false);
   if (nodes_.stop_wish() == coordinator::StopWish::now) return stop_now();
   if (nodes_.stop_wish() == coordinator::StopWish::after_step) stop();
@@ -74,16 +72,16 @@ void Supervisor::watch_nodes(double now) {
   auto silent = nodes_.silent(now, launch.node_timeout_seconds,
                               resumed_ ? launch.node_timeout_seconds : launch.node_start_seconds);
   if (!silent) return;
-  std::string text = silent->came
-                         ? fmt::format(
-                               "The launcher of {} has not answered for {} (launch.node_timeout_seconds). The same "
-                               "command on all nodes goes on from the last checkpoint.",
-                               silent->name, human_seconds(silent->seconds))
-                         : fmt::format(
-                               "The launcher of {} did not come within {} (launch.node_start_seconds). Start it with "
-                               "the same command and --node {}.",
-                               silent->name, human_seconds(silent->seconds), silent->node);
-  halt({ExitCode::can_go_on, text}, false);
+  std::string text =
+      silent->came ? fmt::format("The launcher of {} has not answered for {} (launch.node_timeout_seconds).",
+                                 silent->name, human_seconds(silent->seconds))
+                   : fmt::format("The launcher of {} did not come within {} (launch.node_start_seconds).", silent->name,
+                                 human_seconds(silent->seconds));
+  if (nodes_.elastic()) return form_again(text, {silent->node}, silent->seconds);
+  std::string way_out = silent->came
+                            ? "The same command on all nodes goes on from the last checkpoint."
+                            : fmt::format("Start it with the same command and --node {}.", silent->node);
+  halt({ExitCode::can_go_on, text + " " + way_out}, false);
 }
 
 /// Of a node that has not reported to this launcher yet nothing is known.
@@ -100,6 +98,7 @@ coordinator::NodeWishes Supervisor::wishes(int node, double now) {
   wishes.leaving = first_left_ > 0;
   if (phase_ == Phase::finishing) wishes.phase = coordinator::Phase::finishing;
   if (phase_ == Phase::halting) wishes.phase = hard_ ? coordinator::Phase::killing : coordinator::Phase::halting;
+  if (outcome_.again) wishes.phase = coordinator::Phase::reforming;
   wishes.exit_code = static_cast<int>(outcome_.code);
   wishes.text = outcome_.text;
   wishes.change = changes_.prepared();

@@ -11,11 +11,6 @@ namespace {
 
 constexpr auto look_interval = std::chrono::milliseconds(10);  // while one is not over
 
-/// Grows over the life of the machine, so also over launchers of this node.
-std::uint64_t order_number() {
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
-
 /// "worker of rank 1 is back after 1.2 s (restart 0.9 s, re-form 0.1 s, step 13 0.2 s)"
 std::string back_line(const coordinator::RestartEvent& event, const std::string& node) {
   double restart = event.restart.value_or(0), reform = event.reform.value_or(0), redo = event.redo.value_or(0);
@@ -63,7 +58,7 @@ void Supervisor::watch_restarts() {
 
 void Supervisor::order_stacks() {
   crew_.ask_for_stacks();
-  stacks_order_ = order_number();
+  stacks_order_ = coordinator::event_number();
   stacks_ordered_ = now_seconds();
 }
 
@@ -82,7 +77,7 @@ void Supervisor::restart(const ServiceId& id) {
                ranks == 1 ? "the only rank is 0" : fmt::format("ranks are 0 to {}", ranks - 1));
   if (nodes_.node_of(id.rank) == 0) return crew_.restart(id);
   std::erase_if(orders_, [&](const auto& one) { return one.order.kind == id.kind && one.order.rank == id.rank; });
-  orders_.push_back({{id.kind, id.rank, order_number()}, now_seconds()});
+  orders_.push_back({{id.kind, id.rank, coordinator::event_number()}, now_seconds()});
 }
 
 }  // namespace ganymede::launcher

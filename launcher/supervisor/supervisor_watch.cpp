@@ -104,7 +104,7 @@ std::string Supervisor::optimizer() {
 }
 
 void Supervisor::halt(Outcome outcome, bool hard) {
-  if (phase_ != Phase::halting) outcome_ = std::move(outcome);
+  if (phase_ != Phase::halting || outcome_.again) outcome_ = std::move(outcome);
   phase_ = Phase::halting;
   hard_ = hard_ || hard;
   end_.halt(now_seconds(), hard);

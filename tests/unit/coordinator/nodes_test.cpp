@@ -38,10 +38,25 @@ config::Config world(int ranks, int ranks_per_node) {
 
 TEST(WorldLayout, TheLastNodeHoldsTheRest) {
   config::Config config = world(5, 2);
-  EXPECT_EQ(ranks_of(0, 3, config).count, 2);
-  EXPECT_EQ(ranks_of(2, 3, config).first, 4);
-  EXPECT_EQ(ranks_of(2, 3, config).count, 1);
-  EXPECT_EQ(ranks_of(0, 1, config).count, 5) << "one node holds all, whatever ranks_per_node is";
+  EXPECT_EQ(ranks_of(0, {0, 1, 2}, config).count, 2);
+  EXPECT_EQ(ranks_of(2, {0, 1, 2}, config).first, 4);
+  EXPECT_EQ(ranks_of(2, {0, 1, 2}, config).count, 1);
+  EXPECT_EQ(ranks_of(0, {0}, config).count, 5) << "one node holds all, whatever ranks_per_node is";
+}
+
+TEST(WorldLayout, RanksFollowThePositionAmongTheNodesThatTakePart) {
+  config::Config config = world(4, 2);
+  EXPECT_EQ(ranks_of(3, {0, 3}, config).first, 2);
+  EXPECT_EQ(ranks_of(1, {0, 3}, config).count, 0) << "a node that takes no part holds none";
+}
+
+TEST(WorldLayout, SparesComeLastAndHoldNoRanks) {
+  config::Config config = world(4, 2);
+  config.elastic.spare_nodes = 1;
+  EXPECT_THAT(first_members(3, config), ElementsAre(0, 1));
+  EXPECT_EQ(error_of([&] { check_nodes(3, config); }), "no error");
+  EXPECT_THAT(error_of([&] { check_nodes(2, config); }), HasSubstr("with 1 spare (elastic.spare_nodes)"));
+  EXPECT_THAT(error_of([&] { check_nodes(1, config); }), HasSubstr("'elastic.spare_nodes' is 1"));
 }
 
 TEST(WorldLayout, NodesThatDoNotHoldTheRanksAreRefusedWithNumbers) {
@@ -103,7 +118,7 @@ CellState cell(int rank, std::uint64_t lost = 0) {
 /// Node 1 of two, with ranks 2 and 3.
 class Nodes : public testing::Test {
  protected:
-  NodeTable table_{parse_nodes("alpha:1,beta"), world(4, 2), 0};
+  NodeTable table_{parse_nodes("alpha:1,beta"), {0, 1}, world(4, 2), 0};
 };
 
 TEST(Gate, PortThatIsTakenIsNamedWithTheOptionThatGaveIt) {
@@ -123,7 +138,7 @@ TEST(Gate, PortThatIsTakenIsNamedWithTheOptionThatGaveIt) {
 }
 
 TEST_F(Nodes, ARunOnOneNodeWaitsForNobody) {
-  NodeTable none({}, world(4, 0), 0);
+  NodeTable none({}, {0}, world(4, 0), 0);
   EXPECT_TRUE(none.all_here() && none.all_loaded() && none.workers_finished() && none.all_ended(0, true));
   EXPECT_FALSE(none.silent(1e9, 1, 1));
   EXPECT_EQ(none.node_of(3), 0);

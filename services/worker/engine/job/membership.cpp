@@ -131,12 +131,9 @@ Beginning exchange(service::Context& context, Communicators& communicators, std:
   ExchangeSlot own = own_slot(context, generation);
   auto slots = gather_all<ExchangeSlot>(communicators.control(), std::span<const ExchangeSlot>(&own, 1), deadline);
   Resolution resolution = step_protocol::resolve(slots);
-  if (resolution.kind == ResolutionKind::from_checkpoint) {
-    fail(
-        "The ranks' states do not belong together ({}): start the same command again, it goes on from the last "
-        "checkpoint",
-        resolution.reason);
-  }
+  // Rule 8: the launcher takes all ranks to the checkpoint, under new segments.
+  if (resolution.kind == ResolutionKind::from_checkpoint)
+    throw Error(ExitCode::can_go_on, fmt::format("The ranks' states do not belong together ({}).", resolution.reason));
   if (resolution.kind == ResolutionKind::diverged) {
     fail("The ranks have diverged ({}): start the same command again, it goes on from the last checkpoint",
          resolution.reason);

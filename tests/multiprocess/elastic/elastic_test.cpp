@@ -1,0 +1,150 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <regex>
+
+#include "tests/support/network/nodes_run.h"
+#include "tests/support/process_wait.h"
+#include "tests/support/undisturbed_run.h"
+
+/// A run that loses a node goes on from its last checkpoint: with a spare in its place, with the same node started
+/// anew, or with the nodes that remain.
+namespace ganymede::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::vector<std::string> settings(std::vector<std::string> more) {
+  auto all = UndisturbedRun::settings(300, 20);
+  all.insert(all.end(), {"topology.ranks_per_node=1", "optimizer.decay_steps=300", "launch.node_timeout_seconds=3", "checkpoint.keep_last=20"});
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+void expect_undisturbed(const NodesRun& run) {
+  static UndisturbedRun undisturbed(settings({}));
+  undisturbed.expect_same(run.first());
+}
+
+/// Of the checkpoint that the world formed again from.
+std::uint64_t formed_again_from(const NodesRun& run) {
+  std::smatch found;
+  std::string output = run.output(0);
+  if (!std::regex_search(output, found, std::regex("from the checkpoint of step ([0-9]+)")))
+    ADD_FAILURE() << "the world did not form again:\n" << output;
+  return found.empty() ? 0 : std::stoull(found[1]);
+}
+
+/// As when its machine loses power: the keeper and all that it holds.
+void lose(NodesRun& run, int node) {
+  auto launchers = run.first().status()["launchers"];
+  for (const auto& launcher : launchers)
+    if (launcher["node"] == node) ::kill(launcher["keeper_pid"].get<int>(), SIGKILL);
+  run.wait_node(node);
+}
+
+void expect_nothing_left(const NodesRun& run) {
+  wait_until([&] { return run.first().leftovers().empty(); }, 20, "no process of any node is left");
+}
+
+TEST(Elastic, TheNodesThatRemainGoOnFromTheLastCheckpoint) {
+  NodesRun run(2, settings({"elastic.min_ranks=1"}));
+  run.start();
+  run.first().wait_for_step(45, 150);
+  lose(run, 1);
+  EXPECT_EQ(run.wait_node(0), 0) << run.output(0);
+  EXPECT_THAT(run.output(0), HasSubstr("The world forms again with 1 rank on node 0"));
+  std::uint64_t from = formed_again_from(run);
+  EXPECT_GE(from, 20u);
+  TrainingRun by_hand(settings({"elastic.min_ranks=1"}));
+  ASSERT_EQ(by_hand.train({"--steps", std::to_string(from)}), 0) << by_hand.output();
+  ASSERT_EQ(by_hand.train({"--set", "parallel.ranks=1"}), 0) << by_hand.output();
+  EXPECT_EQ(run.first().losses(), by_hand.losses());
+  EXPECT_EQ(run.first().state_hash(), by_hand.state_hash());
+  expect_nothing_left(run);
+}
+
+TEST(Elastic, ASpareTakesThePlaceOfALostNodeAndTheBitsStay) {
+  NodesRun run(3, settings({"elastic.spare_nodes=1"}));
+  run.start();
+  run.first().wait_for_step(45, 150);
+  EXPECT_THAT(run.output(0), HasSubstr("node 2 (127.0.0.3) waits as a spare"));
+  lose(run, 1);
+  EXPECT_EQ(run.wait_node(0), 0) << run.output(0);
+  EXPECT_EQ(run.wait_node(2), 0) << run.output(2);
+  EXPECT_THAT(run.output(0), HasSubstr("The world forms again with 2 ranks on nodes 0, 2"));
+  expect_undisturbed(run);
+  expect_nothing_left(run);
+  bool noted = false;
+  for (const auto& line : run.first().metrics()) {
+    auto events = line.value("restart_events", nlohmann::json::array());
+    for (const auto& event : events) {
+      if (event["process"] != "the world") continue;
+      noted = true;
+      EXPECT_THAT(event["cause"].get<std::string>(), HasSubstr("node 1 (127.0.0.2) has not answered"));
+      EXPECT_GE(event["detect_ms"].get<double>(), 3000);
+    }
+  }
+  EXPECT_TRUE(noted) << "that the world formed again is an event";
+}
+
+TEST(Elastic, ANodeThatIsStartedAnewTakesItsOldPlace) {
+  NodesRun run(2, settings({"elastic.min_ranks=2"}));
+  run.start();
+  run.first().wait_for_step(45, 150);
+  lose(run, 1);
+  run.start_node(1);
+  EXPECT_EQ(run.wait_node(0), 0) << run.output(0);
+  EXPECT_EQ(run.wait_node(1), 0) << run.output(1);
+  EXPECT_THAT(run.output(0), HasSubstr("The world forms again with 2 ranks on nodes 0, 1"));
+  expect_undisturbed(run);
+}
+
+TEST(Elastic, TooFewRanksEndTheRunSoThatItCanGoOn) {
+  NodesRun run(2, settings({"elastic.min_ranks=2"}));
+  run.start();
+  run.first().wait_for_step(25, 150);
+  lose(run, 1);
+  EXPECT_EQ(run.wait_node(0), 75) << run.output(0);
+  EXPECT_THAT(run.output(0), HasSubstr("cannot hold 2 ranks or more"));
+  EXPECT_THAT(run.output(0), Not(HasSubstr("forms again with")));
+  expect_nothing_left(run);
+}
+
+TEST(Elastic, StatesThatDoNotBelongTogetherGoBackToTheCheckpoint) {
+  NodesRun run(2, settings({}));
+  run.start();
+  run.first().wait_for_step(45, 150);
+  auto launchers = run.first().status()["launchers"];
+  ::kill(launchers[1]["keeper_pid"].get<int>(), SIGKILL);
+  run.wait_node(1);
+  run.start_node(1);
+  // The coordinator that comes back does not know the node that was there; its segments are new.
+  ::kill(launchers[0]["pid"].get<int>(), SIGKILL);
+  EXPECT_EQ(run.wait_node(0), 0) << run.output(0);
+  EXPECT_EQ(run.wait_node(1), 0) << run.output(1);
+  EXPECT_THAT(run.output(0), HasSubstr("The world forms again with 2 ranks on nodes 0, 1"));
+  expect_undisturbed(run);
+  expect_nothing_left(run);
+}
+
+TEST(Elastic, ANodeThatWasCutOffWaitsAsASpare) {
+  if (std::string obstacle = network_obstacle(); !obstacle.empty()) GTEST_SKIP() << obstacle;
+  TestNetwork network(2);
+  NodesRun run(2, settings({"elastic.min_ranks=1", "run.steps=1500"}), &network);
+  run.start();
+  run.first().wait_for_step(45, 150);
+  network.connect(1, false);
+  wait_until([&] { return run.output(0).find("The world forms again with 1 rank") != std::string::npos; }, 60,
+             "the world forms again");
+  network.connect(1, true);
+  wait_until([&] { return run.output(0).find("waits as a spare") != std::string::npos; }, 60, "the node is a spare");
+  EXPECT_EQ(run.wait_node(0, 200), 0) << run.output(0);
+  EXPECT_EQ(run.wait_node(1), 0) << run.output(1);
+  expect_nothing_left(run);
+}
+
+}  // namespace
+}  // namespace ganymede::test
