@@ -207,8 +207,8 @@ void check_groups(const Config& c, const Origin& origin) {
 }  // namespace
 
 void cross_check(const Config& config, const Origin& origin) {
-  for (auto check : {check_names, check_parallel, check_elastic, check_attention, check_experts, check_data, check_sizes, check_steps,
-                     check_formats, check_groups}) {
+  for (auto check : {check_names, check_parallel, check_elastic, check_attention, check_experts, check_data,
+                     check_sizes, check_steps, check_formats, check_groups}) {
     check(config, origin);
   }
 }

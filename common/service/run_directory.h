@@ -54,7 +54,7 @@ struct Job {
   /// Those whose segments there are, ascending, once its optimizer was to be swapped; none: it has the first one alone,
   /// with `plugins` and config_file. No number is given twice.
   std::vector<JobEpoch> epochs = {};
-  std::uint64_t last_epoch = 0;  // the highest number that was given
+  std::uint64_t last_epoch = 0;   // the highest number that was given
   std::vector<int> members = {};  // nodes that take part, by their index in --nodes
 
   /// Throws Error when there is none of this number.

@@ -127,9 +127,7 @@ const NodeState* NodeTable::state_of(int node) const {
   return one.state ? &*one.state : nullptr;
 }
 
-bool NodeTable::all_here() const {
-  return missing().empty();
-}
+bool NodeTable::all_here() const { return missing().empty(); }
 
 std::vector<int> NodeTable::missing() const {
   std::vector<int> missing;

@@ -41,8 +41,8 @@ class NodeTable {
 
   int count() const;  // that take part, without node 0
   bool elastic() const { return elastic_; }
-  int node_of(int rank) const;                                   // 0 or that of another node
-  std::vector<NodeState> states() const;                         // of those that have reported
+  int node_of(int rank) const;            // 0 or that of another node
+  std::vector<NodeState> states() const;  // of those that have reported
 
   const NodeState* state_of(int node) const;  // its newest report; null: none, or no such node
 

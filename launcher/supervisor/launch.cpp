@@ -70,7 +70,8 @@ ReadyRun Launch::begin() {
     return begin_run(*this);
   } catch (const Error& error) {
     if (error.code() == ExitCode::can_go_on) throw;
-    throw Error(ExitCode::can_go_on, fmt::format("The world cannot form again ({}): {}", formed_again->cause, error.what()));
+    throw Error(ExitCode::can_go_on,
+                fmt::format("The world cannot form again ({}): {}", formed_again->cause, error.what()));
   }
 }
 
@@ -81,7 +82,11 @@ void Launch::leave_world(const Supervisor& supervisor) {
   formed_again_since = supervisor.left_at();
   std::vector<int> lost = supervisor.nodes().lost(now);
   auto next = reforming.next(world(), lost, supervisor.nodes().spares(now));
-  if (!next) throw Error(ExitCode::can_go_on, fmt::format("{} {}", formed_again->cause, reforming.why_not(world(), lost)));
+  if (!next)
+    throw Error(ExitCode::can_go_on, fmt::format("{} {}", formed_again->cause, reforming.why_not(world(), lost)));
+  std::string line = fmt::format("the world forms again {}", describe(*next));
+  log::info("{}", line);
+  terminal.line(line);
   members = next->members;
   world_settings = coordinator::settings_of(*next);
 }

@@ -7,9 +7,7 @@
 namespace ganymede::launcher {
 
 Launching::Launching(const Options& given, const std::string& folder)
-    : options(given),
-      programs(folder),
-      terminal(STDOUT_FILENO) {
+    : options(given), programs(folder), terminal(STDOUT_FILENO) {
   open_door();
 }
 
@@ -38,8 +36,7 @@ std::optional<Cells> Launching::intact_cells(std::uint64_t job) {
 
 Cells Launching::new_cells() {
   enter("giving the segments their memory");
-  return Cells::create(ready.config, ready.job, ranks(), ready.load_step, keeper,
-                       placing_shown(signals, terminal));
+  return Cells::create(ready.config, ready.job, ranks(), ready.load_step, keeper, placing_shown(signals, terminal));
 }
 
 }  // namespace ganymede::launcher

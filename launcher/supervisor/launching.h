@@ -27,7 +27,7 @@ struct Launching {
   ReadyRun ready;
   coordinator::Members members;             // nodes that take part
   std::vector<std::string> world_settings;  // of a world that is not the recipe's, behind the options'
-  std::unique_ptr<PhaseServer> door;  // while there are no services; made before any work that takes long
+  std::unique_ptr<PhaseServer> door;        // while there are no services; made before any work that takes long
 
   /// This node's.
   coordinator::RankRange ranks() const { return coordinator::ranks_of(options.node, members, ready.config); }

@@ -82,7 +82,8 @@ bool is_of_an_earlier_world(const Supervisor& supervisor, const Message& request
 
 Message come_again(const Message& request) {
   return Message::build(request.envelope().job(), request.envelope().id(), [](FlatBufferBuilder& builder) {
-    return coordinator::pack(builder, coordinator::NodeWishes{.phase = coordinator::Phase::reforming, .text = "", .restarts = {}});
+    return coordinator::pack(
+        builder, coordinator::NodeWishes{.phase = coordinator::Phase::reforming, .text = "", .restarts = {}});
   });
 }
 

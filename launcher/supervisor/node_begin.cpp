@@ -64,8 +64,7 @@ CoordinatorWay find_coordinator(const Options& options, double seconds, Signals&
 
 Welcome meet_coordinator(const Options& options, const CoordinatorWay& way, std::uint64_t seat, double seconds,
                          Signals& signals, Terminal& terminal) {
-  config::Config config = config::load(options.recipe, options.settings);
-  std::string own = config::effective(config);
+  std::string own = config::effective(config::load(options.recipe, options.settings));
   auto hello = [&](flatbuffers::FlatBufferBuilder& builder) {
     auto host = builder.CreateString(coordinator::host_name());
     auto configuration = builder.CreateString(own);
@@ -74,13 +73,14 @@ Welcome meet_coordinator(const Options& options, const CoordinatorWay& way, std:
   };
   msg::Client client(way.endpoint, fmt::format("hello.{}.{}", options.node, seat), 0, way.key);
   Deadline deadline = Deadline::after_seconds(seconds);
+  bool answered = false;
   while (true) {
     try {
       msg::Message reply = client.call(hello, Deadline::after_seconds(answer_seconds));
       const auto* welcome = reply.as<fbs::NodeWelcome>();
       if (!welcome) fail_usage("{} is no coordinator: are the programs of one build?", way.endpoint);
       if (welcome->ready()) return read_welcome(*welcome);
-      seconds = config.launch.node_timeout_seconds;
+      answered = true;
       deadline = Deadline::after_seconds(seconds);
       terminal.live(welcome->detail()->str());
     } catch (const msg::Refusal&) {
@@ -88,8 +88,9 @@ Welcome meet_coordinator(const Options& options, const CoordinatorWay& way, std:
     } catch (const Error& error) {
       if (error.code() == ExitCode::usage) throw;
       if (deadline.passed())
-        fail("The coordinator, node 0 at {}, cannot be reached within {}: {}", way.endpoint, human_seconds(seconds),
-             error.what());
+        throw Error(answered ? ExitCode::can_go_on : ExitCode::failed,
+                    fmt::format("The coordinator, node 0 at {}, cannot be reached within {}: {}", way.endpoint,
+                                human_seconds(seconds), error.what()));
     }
     pause_or_stop(signals);
   }

@@ -30,8 +30,8 @@ struct CoordinatorWay {
 CoordinatorWay find_coordinator(const Options& options, double seconds, Signals& signals);
 
 /// Asks the coordinator until it is ready, which a spare may wait for to the end of the run. `seconds`: how long it may
-/// be silent until it answers first, later launch.node_timeout_seconds. Throws Error when it is, when it refuses this
-/// node, and when a signal comes.
+/// be silent. Throws Error when it is (can_go_on if it has answered before), when it refuses this node, and when a
+/// signal comes.
 Welcome meet_coordinator(const Options& options, const CoordinatorWay& way, std::uint64_t seat, double seconds,
                          Signals& signals, Terminal& terminal);
 

@@ -234,10 +234,10 @@ void NodeSupervisor::tick() {
 void NodeSupervisor::watch_coordinator(double now) {
   double patience = parts_.config.launch.node_timeout_seconds;
   if (now - heard_ <= patience) return;
-  std::string text =
-      fmt::format("The coordinator, node 0 at {}, has not answered for {} (launch.node_timeout_seconds). The same "
-                  "command on all nodes goes on from the last checkpoint.",
-                  parts_.endpoint, human_seconds(patience));
+  std::string text = fmt::format(
+      "The coordinator, node 0 at {}, has not answered for {} (launch.node_timeout_seconds). The same "
+      "command on all nodes goes on from the last checkpoint.",
+      parts_.endpoint, human_seconds(patience));
   halt({ExitCode::can_go_on, text}, false);
   // The world may go on without this node, which then waits as a spare.
   outcome_.again = parts_.config.elastic.min_ranks > 0 || parts_.config.elastic.spare_nodes > 0;

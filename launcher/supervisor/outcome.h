@@ -13,7 +13,7 @@ struct Outcome {
   ExitCode code = ExitCode::done;
   std::string text;  // of a failure: a sentence, then the culprit's last log lines; else empty
   std::optional<std::uint64_t> checkpoint = {};  // step of the newest one
-  bool again = false;  // not the end: the world forms again from the last checkpoint
+  bool again = false;                            // not the end: the world forms again from the last checkpoint
 };
 
 /// The exit code that another process names; what is none of ours is a failure.

@@ -1,6 +1,5 @@
 #include "launcher/supervisor/restart_notes.h"
 
-
 namespace ganymede::launcher {
 
 void RestartNotes::ended(const std::string& process, bool worker, const std::string& cause, double detect, double now) {

@@ -42,7 +42,7 @@ struct SupervisorParts {
   config::Config recipe = {};                   // with the settings of this launch, without changes
   std::set<std::string> said = {};              // keys that a person has set with it
   Reforming& reforming;
-  coordinator::NextWorld world = {};                         // this one
+  coordinator::NextWorld world = {};                           // this one
   std::optional<coordinator::RestartEvent> formed_again = {};  // why, when it is not the launcher's first
   double formed_again_since = 0;                               // seconds
 };

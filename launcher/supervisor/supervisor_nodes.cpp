@@ -63,8 +63,7 @@ void Supervisor::watch_nodes(double now) {
   const auto* failed = nodes_.failed();
   if (failed && exit_code_of(failed->exit_code) == ExitCode::can_go_on)
     return form_again(nodes_.name(failed->node) + ": " + failed->failure, {}, 0);
-  if (failed)
-    return halt({exit_code_of(failed->exit_code), nodes_.name(failed->node) + ": " + failed->failure}, false);
+  if (failed) return halt({exit_code_of(failed->exit_code), nodes_.name(failed->node) + ": " + failed->failure}, false);
   if (nodes_.stop_wish() == coordinator::StopWish::now) return stop_now();
   if (nodes_.stop_wish() == coordinator::StopWish::after_step) stop();
   const auto& launch = parts_.config.launch;
@@ -72,15 +71,14 @@ void Supervisor::watch_nodes(double now) {
   auto silent = nodes_.silent(now, launch.node_timeout_seconds,
                               resumed_ ? launch.node_timeout_seconds : launch.node_start_seconds);
   if (!silent) return;
-  std::string text =
-      silent->came ? fmt::format("The launcher of {} has not answered for {} (launch.node_timeout_seconds).",
-                                 silent->name, human_seconds(silent->seconds))
-                   : fmt::format("The launcher of {} did not come within {} (launch.node_start_seconds).", silent->name,
-                                 human_seconds(silent->seconds));
+  std::string text = silent->came
+                         ? fmt::format("The launcher of {} has not answered for {} (launch.node_timeout_seconds).",
+                                       silent->name, human_seconds(silent->seconds))
+                         : fmt::format("The launcher of {} did not come within {} (launch.node_start_seconds).",
+                                       silent->name, human_seconds(silent->seconds));
   if (nodes_.elastic()) return form_again(text, {silent->node}, silent->seconds);
-  std::string way_out = silent->came
-                            ? "The same command on all nodes goes on from the last checkpoint."
-                            : fmt::format("Start it with the same command and --node {}.", silent->node);
+  std::string way_out = silent->came ? "The same command on all nodes goes on from the last checkpoint."
+                                     : fmt::format("Start it with the same command and --node {}.", silent->node);
   halt({ExitCode::can_go_on, text + " " + way_out}, false);
 }
 

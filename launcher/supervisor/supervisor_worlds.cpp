@@ -16,8 +16,8 @@ bool Supervisor::hello(const coordinator::NodeTable::Hello& hello) {
   return takes_part;
 }
 
-/// Every node ends its services and asks for its place in the next world. `why`: a sentence; `lost`: nodes that will not
-/// take part; `detect`: seconds that it took to notice. Where no world can form, the run ends with what is durable.
+/// Every node ends its services and asks for its place in the next world. `why`: a sentence; `lost`: nodes that will
+/// not take part; `detect`: seconds that it took to notice. Where no world can form, the run ends with what is durable.
 void Supervisor::form_again(const std::string& why, const std::vector<int>& lost, double detect) {
   if (phase_ != Phase::working) return;
   double now = now_seconds();
@@ -28,9 +28,9 @@ void Supervisor::form_again(const std::string& why, const std::vector<int>& lost
   } else if (!next) {
     obstacle = parts_.reforming.why_not(parts_.world, lost);
   } else if (!parts_.reforming.allowed(now)) {
-    obstacle = fmt::format("It has formed again more than {} times within {} (launch.restart_budget).",
-                           parts_.config.launch.restart_budget,
-                           human_seconds(parts_.config.launch.restart_window_seconds));
+    obstacle =
+        fmt::format("It has formed again more than {} times within {} (launch.restart_budget).",
+                    parts_.config.launch.restart_budget, human_seconds(parts_.config.launch.restart_window_seconds));
   }
   if (!obstacle.empty())
     return halt({ExitCode::can_go_on,
@@ -38,10 +38,11 @@ void Supervisor::form_again(const std::string& why, const std::vector<int>& lost
                 false);
   std::string from = last_committed_ ? fmt::format("the checkpoint of step {}", *last_committed_)
                                      : "the beginning, for there is no checkpoint yet";
-  std::string line = fmt::format("{} The world forms again {} from {}", why, describe(*next), from);
+  std::string line = fmt::format("{} The world forms again from {}", why, from);
   log::warn("{}", line);
   parts_.terminal.line(line);
-  forming_again_ = {.number = coordinator::event_number(), .process = "the world", .worker = true, .cause = why, .detect = detect};
+  forming_again_ = {
+      .number = coordinator::event_number(), .process = "the world", .worker = true, .cause = why, .detect = detect};
   Outcome again{ExitCode::can_go_on, ""};
   again.again = true;
   halt(std::move(again), false);
