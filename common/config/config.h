@@ -210,6 +210,7 @@ struct Launch {
   int restart_budget = 5;  // restarts of one service within restart_window_seconds
   double restart_window_seconds = 600;
   double heartbeat_timeout_seconds = 30;
+  double stall_seconds = 5;  // a process that is stopped, or stands still in an operation that takes a tenth of that
   double collective_timeout_seconds = 120;
   double stop_timeout_seconds = 60;
   double node_start_seconds = 600;   // of several nodes: until every one has come

@@ -228,6 +228,9 @@ std::vector<Field> launch_fields(Config& c) {
       {"launch.restart_budget", &l.restart_budget, from(0, 1e6), "restarts of one service within the window"},
       {"launch.restart_window_seconds", &l.restart_window_seconds, above(0, 1e7), "window of the restart budget"},
       {"launch.heartbeat_timeout_seconds", &l.heartbeat_timeout_seconds, wait, "silence that is a fault"},
+      {"launch.stall_seconds", &l.stall_seconds, wait,
+       "a process that is stopped this long is replaced; so is one that stands still this long, and ten times as long "
+       "as the operation usually takes"},
       {"launch.collective_timeout_seconds", &l.collective_timeout_seconds, wait, "wait for other ranks"},
       {"launch.stop_timeout_seconds", &l.stop_timeout_seconds, wait, "wait for a service to end"},
       {"launch.node_start_seconds", &l.node_start_seconds, wait, "of several nodes: until every one has come"},

@@ -1,5 +1,6 @@
 #include "common/service/heartbeat.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include "common/base/error.h"
@@ -53,6 +54,7 @@ bool Heartbeat::pause() {
 }
 
 void Heartbeat::beat() {
+  ::pthread_setname_np(::pthread_self(), heartbeat_thread);
   auto fill = [&](flatbuffers::FlatBufferBuilder& builder) {
     auto detail = builder.CreateString(context_.detail());
     return msg::Message::body(

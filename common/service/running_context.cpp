@@ -46,6 +46,7 @@ RunningContext::RunningContext(Kind kind, int rank, std::optional<std::uint64_t>
       layouts_(shm::cell_layouts(config_, placement_, first_.number)),
       keeper_(keeper_socket) {
   control_ = control_of(segment("control"));
+  writable_words().planned_ns.store(0, std::memory_order_release);  // of the process before this one
 }
 
 /// An epoch is written into job.json before anything of it is made.
@@ -105,6 +106,7 @@ std::unique_ptr<msg::Client> RunningContext::launcher_client() {
 
 void RunningContext::at(std::uint64_t operation, std::uint64_t bucket, const char* detail) {
   step_protocol::ServiceWords& words = writable_words();
+  words.planned_ns.store(0, std::memory_order_release);
   words.operation.store(operation, std::memory_order_release);
   words.bucket.store(bucket, std::memory_order_release);
   auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch());
@@ -112,6 +114,13 @@ void RunningContext::at(std::uint64_t operation, std::uint64_t bucket, const cha
   words.progress.fetch_add(1, std::memory_order_acq_rel);
   std::lock_guard lock(detail_mutex_);
   detail_ = detail;
+}
+
+void RunningContext::plan(const PlannedTime& time) {
+  auto nanoseconds = [](double seconds) { return static_cast<std::uint64_t>(seconds * 1e9); };
+  step_protocol::ServiceWords& words = writable_words();
+  words.planned_cpu_ns.store(nanoseconds(time.cpu_seconds), std::memory_order_release);
+  words.planned_ns.store(nanoseconds(time.seconds), std::memory_order_release);
 }
 
 bool RunningContext::wait(const step_protocol::Word& word, const std::function<bool(std::uint64_t)>& ready,

@@ -31,6 +31,7 @@ class RunningContext final : public Context {
   std::unique_ptr<msg::Client> launcher_client() override;
   bool finishing() const override { return finishing_.load(std::memory_order_acquire); }
   void at(std::uint64_t operation, std::uint64_t bucket, const char* detail) override;
+  void plan(const PlannedTime& time) override;
   bool wait(const step_protocol::Word& word, const std::function<bool(std::uint64_t)>& ready,
             const std::function<bool()>& give_up, Deadline deadline, const char* what) override;
 

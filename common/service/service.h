@@ -47,6 +47,12 @@ struct EpochControl {
 /// The view of a mapped segment "state.<epoch>". Valid as long as the segment is mapped.
 EpochControl epoch_control_of(shm::Segment& state);
 
+/// How long an operation takes by its plan, of the clock and of processor time of the whole process.
+struct PlannedTime {
+  double seconds = 0;  // 0: not known
+  double cpu_seconds = 0;
+};
+
 /// What a service's body gets. Lives as long as the service runs.
 class Context {
  public:
@@ -85,6 +91,10 @@ class Context {
 
   /// Reports what the service does now; `progress` grows by one. `detail` is copied. Thread-safe.
   virtual void at(std::uint64_t operation, std::uint64_t bucket, const char* detail) = 0;
+
+  /// The planned time of what `at` named last, while it waits for nobody outside this process: the launcher replaces a
+  /// process that takes far longer (launch.stall_seconds). With each `at` nothing is known again. Thread-safe.
+  virtual void plan(const PlannedTime&) {}
 
   /// Waits until `ready(value)` holds for the word, and returns true; false when the service must finish or
   /// `give_up()` (may be empty) says so, looked at every 20 ms. Throws Error at the deadline, naming `what`. While a

@@ -152,6 +152,10 @@ struct ServiceWords {
   Word operation;  // code of what it does now (plan::OperationKind for a worker)
   Word bucket;
   Word since_ns;  // CLOCK_MONOTONIC when that began
+  // What the operation takes, as far as is known, of the clock and of processor time of the whole process; 0: not
+  // known, or it waits for others, and nobody is blamed.
+  Word planned_ns;
+  Word planned_cpu_ns;
 };
 
 inline std::uint64_t committed_step(std::uint64_t chunks_done, std::uint64_t chunks) { return chunks_done / chunks; }

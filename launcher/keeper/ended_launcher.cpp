@@ -11,17 +11,19 @@ constexpr const char* variable = "GANYMEDE_ENDED_LAUNCHER";
 
 }  // namespace
 
-std::pair<std::string, std::string> tell_of(const os::Ending& ending, double now) {
-  return {variable, fmt::format("{:.6f} {}", now, ending.describe())};
+std::pair<std::string, std::string> tell_of(const EndedLauncher& launcher) {
+  return {variable, fmt::format("{:.6f} {:.6f} {}", launcher.ended, launcher.detect, launcher.cause)};
 }
 
 std::optional<EndedLauncher> ended_launcher() {
   const char* text = std::getenv(variable);
   if (text == nullptr) return std::nullopt;
-  char* cause = nullptr;
-  double ended = std::strtod(text, &cause);
-  if (cause == text || *cause != ' ') return std::nullopt;  // somebody else's
-  return EndedLauncher{ended, cause + 1};
+  char *detect = nullptr, *cause = nullptr;
+  double ended = std::strtod(text, &detect);
+  if (detect == text || *detect != ' ') return std::nullopt;  // somebody else's
+  double detected = std::strtod(detect, &cause);
+  if (cause == detect || *cause != ' ') return std::nullopt;
+  return EndedLauncher{ended, detected, cause + 1};
 }
 
 }  // namespace ganymede::keeper

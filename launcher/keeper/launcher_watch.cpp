@@ -25,6 +25,8 @@ constexpr auto first_pause = std::chrono::milliseconds(100);
 constexpr int look_up_milliseconds = 200;
 constexpr double stop_now_seconds = 10;  // a launcher that works needs less than one
 
+double now_seconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+
 bool ignored(int signal) {
   struct sigaction action {};
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -51,8 +53,13 @@ LauncherWatch::LauncherWatch(std::vector<std::string> command, SegmentServer& se
 
 int LauncherWatch::run() {
   while (true) {
+    command_.environment.push_back(life_.environment());
+    life_.begin();
+    fault_.reset();
     os::Ending ending = tend(os::spawn(command_));
-    command_.environment = {tell_of(ending, std::chrono::duration<double>(Clock::now().time_since_epoch()).count())};
+    double now = now_seconds();
+    command_.environment = {tell_of(
+        {.ended = now, .detect = fault_ ? now - fault_->since : 0, .cause = fault_ ? fault_->why : ending.describe()})};
     end_leftovers();
     if (auto code = final_code(ending)) return *code;
     back_off(ending);
@@ -67,6 +74,7 @@ os::Ending LauncherWatch::tend(const os::Child& launcher) {
     forward_signals(launcher);
     if (auto ending = os::poll_ending(launcher)) return *ending;
     end_mute(launcher);
+    end_lifeless(launcher);
     reap_all_but(launcher.pid);
   }
 }
@@ -93,6 +101,14 @@ void LauncherWatch::end_mute(const os::Child& launcher) {
   log::warn("The launcher did not end within {} seconds: it is killed.", stop_now_seconds);
   stop_signal_ = SIGKILL;
   must_end_.reset();
+  os::send_signal(launcher, SIGKILL);
+}
+
+void LauncherWatch::end_lifeless(const os::Child& launcher) {
+  auto fault = life_.look(launcher.pid, now_seconds());
+  if (!fault || fault_) return;
+  fault_ = fault;
+  log::warn("The launcher is killed: {}.", fault->why);
   os::send_signal(launcher, SIGKILL);
 }
 

@@ -51,7 +51,8 @@ std::unique_ptr<ServiceProcess> Crew::make(const ServiceId& id) {
 
 void Crew::start_all() {
   watched_ = now_seconds();
-  if (auto before = keeper::ended_launcher()) notes_.ended(launcher_process, true, before->cause, 0, before->ended);
+  if (auto before = keeper::ended_launcher())
+    notes_.ended(launcher_process, true, before->cause, before->detect, before->ended);
   for (auto& service : services_) service->start();
 }
 

@@ -58,12 +58,16 @@ class Crew {
   /// The standby that this process is; nullptr: none.
   ServiceProcess* standby_with(int pid);
 
+  /// The words of a cell's service, which say what it does and how long that may take.
+  std::function<const step_protocol::ServiceWords&(const ServiceId&)> words;
+
   /// Called when a service is about to be killed for want of signs of life, with a sentence that names it: the
   /// moment to ask for stacks.
   std::function<void(const std::string&)> stands_still;
 
-  /// Kills those whose signs of life say so. Called several times a second; after a gap (this process stood still)
-  /// nobody is blamed for silence. Warns when the memory of this node runs short.
+  /// Kills those whose signs of life say so, and those that are stopped or stand still (stall.h). Called several times
+  /// a second; after a gap (this process stood still) nobody is blamed for silence. Warns when the memory of this node
+  /// runs short.
   void watch(double now);
   /// Starts a dead one again. When it may not be: how the run ends because of it.
   std::optional<Outcome> replace(ServiceProcess& process, const os::Ending& ending);
@@ -94,7 +98,11 @@ class Crew {
   ServiceProcess& current(const ServiceId& id, int pid);
   std::vector<ServiceProcess*> everyone() const;
   std::map<int, std::string> names_by_process() const;
+  void watch_beside(double now);
   void look(ServiceProcess& process, const VitalLimits& limits, double now);
+  std::optional<Stall> fault_of(ServiceProcess& process, const VitalLimits& limits, double now);
+  std::optional<OperationSigns> operation_of(const ServiceProcess& process) const;
+  VitalLimits limits() const;
 
   boost::asio::io_context& io_;
   const config::Config& config_;

@@ -1,9 +1,11 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "common/service/heartbeat.h"
 #include "launcher/supervisor/crew.h"
 #include "launcher/supervisor/log_tail.h"
 
@@ -17,8 +19,11 @@ constexpr double least_start_seconds = 60;   // a busy machine loads libtorch sl
 constexpr double last_words_seconds = 0.25;  // for the stacks of all threads
 constexpr double own_end_seconds = 10;       // for a worker to give up by itself what waited for others for too long
 
+/// What only serves messages: it says nothing about what a service does.
+const std::vector<std::string_view> message_threads = {service::heartbeat_thread, "ZMQbg"};
+
 /// Why a service has to be killed; empty when it is healthy.
-std::string fault_of(const ServiceProcess& process, double now, const VitalLimits& limits) {
+std::string fault_in(const ServiceProcess& process, double now, const VitalLimits& limits) {
   switch (judge(process.signs, now, limits)) {
     case Verdict::healthy:
       break;
@@ -46,6 +51,7 @@ void Crew::registered(const ServiceId& id, int pid) {
   if (!process.signs.registered) log::info("{} registered", process.id().text());
   process.phase = ServicePhase::running;
   process.signs.registered = true;
+  process.registered_as(pid);
   process.signs.heard = process.signs.advanced = process.signs.grown = now_seconds();
   notes_.back(id.text(), now_seconds());
   if (all_running()) notes_.back(launcher_process, now_seconds());
@@ -58,20 +64,34 @@ void Crew::heartbeat(const ServiceId& id, const fbs::Heartbeat& beat) {
   hear(process.signs, now_seconds(), beat.progress(), process.waits);
 }
 
-void Crew::watch(double now) {
-  double gap = now - watched_;
-  if (gap > clock_gap)
-    for (ServiceProcess* process : everyone()) forgive(process->signs, gap);
-  watched_ = now;
+VitalLimits Crew::limits() const {
   const auto& launch = config_.launch;
-  VitalLimits limits{
+  return {
       .start = std::max(least_start_seconds, launch.heartbeat_timeout_seconds),
       .silence = launch.heartbeat_timeout_seconds,
       .standstill = std::max(launch.heartbeat_timeout_seconds, launch.collective_timeout_seconds + own_end_seconds)};
-  for (const auto& process : services_) look(*process, limits, now);
+}
+
+void Crew::watch(double now) {
+  if (double gap = now - watched_; gap > clock_gap) {
+    for (ServiceProcess* process : everyone()) {
+      forgive(process->signs, gap);
+      process->stall.forgive(gap);
+    }
+  }
+  for (const auto& process : services_) look(*process, limits(), now);
+  watch_beside(now);
+  watched_ = now;
+  if (auto warning = memory_.look(now, [this] { return names_by_process(); })) {
+    log::warn("{}", *warning);
+    terminal_.line(*warning);
+  }
+}
+
+void Crew::watch_beside(double now) {
   for (const Standby& one : beside_) {
-    VitalLimits own = limits;
-    if (!one.superseded) own.standstill = launch.heartbeat_timeout_seconds;  // all of the run waits for a standby
+    VitalLimits own = limits();
+    if (!one.superseded) own.standstill = config_.launch.heartbeat_timeout_seconds;  // all of the run waits for it
     look(*one.process, own, now);
   }
   std::erase_if(beside_, [](const Standby& one) { return one.superseded && !one.process->alive(); });
@@ -79,10 +99,31 @@ void Crew::watch(double now) {
     bool late = one.superseded && now - one.since > own_end_seconds && one.process->killed_because.empty();
     if (late) one.process->signal(SIGKILL, "another optimizer has taken its place");
   }
-  if (auto warning = memory_.look(now, [this] { return names_by_process(); })) {
-    log::warn("{}", *warning);
-    terminal_.line(*warning);
-  }
+}
+
+/// What it says of its operation; nothing while that changes, or of one whose words are not the cell's.
+std::optional<OperationSigns> Crew::operation_of(const ServiceProcess& process) const {
+  if (!words || !process.signs.registered || is_beside(process)) return std::nullopt;
+  const step_protocol::ServiceWords& said = words(process.id());
+  auto seconds = [](const step_protocol::Word& word) {
+    return static_cast<double>(word.load(std::memory_order_acquire)) / 1e9;
+  };
+  OperationSigns signs{.progress = said.progress.load(std::memory_order_acquire)};
+  signs.planned = {seconds(said.planned_ns), seconds(said.planned_cpu_ns)};
+  if (said.progress.load(std::memory_order_acquire) != signs.progress) return std::nullopt;
+  return signs;
+}
+
+std::optional<Stall> Crew::fault_of(ServiceProcess& process, const VitalLimits& limits, double now) {
+  os::ProcessState state = os::process_state(process.own_pid());
+  if (state == os::ProcessState::traced) forgive(process.signs, now - watched_);
+  if (std::string why = fault_in(process, now, limits); !why.empty())
+    return Stall{now - stood_still(process.signs, now), why};
+  if (process.wrapped()) return std::nullopt;  // a debugger stops it on purpose, a profiler slows it down
+  auto threads = [&] { return os::thread_states(process.pid(), message_threads); };
+  auto stall = process.stall.look(now, config_.launch.stall_seconds, state, operation_of(process), threads);
+  if (stall && state != os::ProcessState::stopped) stall->why += fmt::format(" ({})", process.detail);
+  return stall;
 }
 
 /// Kills one that shows no signs of life, a moment after all have written what they are at.
@@ -92,10 +133,11 @@ void Crew::look(ServiceProcess& process, const VitalLimits& limits, double now) 
     if (now - process.condemned_since >= last_words_seconds) process.signal(SIGKILL, process.condemned);
     return;
   }
-  process.condemned = fault_of(process, now, limits);
-  if (process.condemned.empty()) return;
+  auto fault = fault_of(process, limits, now);
+  if (!fault) return;
+  process.condemned = fault->why;
   process.condemned_since = now;
-  process.stood_still = stood_still(process.signs, now);
+  process.stood_since = fault->since;
   log::warn("{} will be killed: {}", process.id().text(), process.condemned);
   if (stands_still) stands_still(fmt::format("{}: {}", process.id().text(), process.condemned));
 }
@@ -124,8 +166,8 @@ std::optional<Outcome> Crew::replace(ServiceProcess& process, const os::Ending& 
   }
   ++process.restarts;
   std::string cause = process.killed_because.empty() ? ending.describe() : process.killed_because;
-  notes_.ended(process.id().text(), process.id().kind == service::Kind::worker, cause, process.stood_still,
-               now_seconds());
+  double now = now_seconds(), detect = process.stood_since > 0 ? now - process.stood_since : 0;
+  notes_.ended(process.id().text(), process.id().kind == service::Kind::worker, cause, detect, now);
   std::string line = fmt::format("{}; it is started again (restart {})", what, process.restarts);
   log::warn("{}", line);
   terminal_.line(line);

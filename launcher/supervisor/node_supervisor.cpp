@@ -53,6 +53,9 @@ NodeSupervisor::NodeSupervisor(NodeParts parts)
       stop_(wish_of(keeper::read_stop_order())),
       session_(random_session()),
       heard_(now_seconds()) {
+  crew_.words = [this](const ServiceId& id) -> const step_protocol::ServiceWords& {
+    return parts_.cells.control(id.rank).services[static_cast<std::size_t>(id.kind)];
+  };
   crew_.stands_still = [this](const std::string& what) {
     crew_.ask_for_stacks();
     note_where(what, viewer_.view());
@@ -71,6 +74,7 @@ Outcome NodeSupervisor::run() {
   crew_.start_all();
   tick();
   parts_.io.run();
+  life_.end();
   parts_.signals.ignore();
   tell();
   bool heard = now_seconds() - heard_ < farewell_seconds;  // else nobody is there to be told
@@ -216,6 +220,7 @@ void NodeSupervisor::on_signal(int number) {
 
 void NodeSupervisor::tick() {
   double now = now_seconds();
+  life_.give();
   if (phase_ == Phase::working) {
     crew_.watch(now);
     epoch_.crew().watch(now);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "launcher/coordinator/node_link.h"
+#include "launcher/keeper/sign_of_life.h"
 #include "launcher/supervisor/cell_view.h"
 #include "launcher/supervisor/crew_end.h"
 #include "launcher/supervisor/node_epoch.h"
@@ -77,6 +78,7 @@ class NodeSupervisor {
   std::map<int, std::uint64_t> lost_;                                 // workers, by rank
   std::map<std::pair<service::Kind, int>, std::uint64_t> restarted_;  // number of the last order
   std::vector<coordinator::PartState> parts_durable_;                 // the newest of each rank
+  keeper::SignOfLife life_;
   Phase phase_ = Phase::working;
   Outcome outcome_, failure_;  // failure_: of this node, for the coordinator
   coordinator::StopWish stop_ = coordinator::StopWish::none;

@@ -32,7 +32,9 @@ void ServiceProcess::start() {
   waits = finished = requested = false;
   detail.clear();
   killed_because.clear();
-  stood_still = 0;
+  stood_since = 0;
+  stall = {};
+  own_pid_ = 0;
   condemned.clear();
   log::info("{} started as process {}", id_.text(), pid());
   watch();

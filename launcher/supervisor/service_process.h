@@ -11,6 +11,7 @@
 #include "common/os/process.h"
 #include "launcher/supervisor/restart_policy.h"
 #include "launcher/supervisor/service_id.h"
+#include "launcher/supervisor/stall.h"
 #include "launcher/supervisor/vital_signs.h"
 
 namespace ganymede::launcher {
@@ -40,11 +41,17 @@ class ServiceProcess {
   const ServiceId& id() const { return id_; }
   bool alive() const { return child_.has_value(); }
   int pid() const { return child_ ? child_->pid : 0; }
+  /// Whether another program, a debugger perhaps, stands between it and its service.
+  bool wrapped() const { return wrapped_; }
+  /// The process of the service itself: as it says, once it has registered.
+  int own_pid() const { return own_pid_ != 0 ? own_pid_ : pid(); }
+  void registered_as(int pid) { own_pid_ = pid; }
   /// Whether a message that names `pid` comes from the current process (a wrapper hides the service's own).
   bool is_current(int pid) const { return alive() && (wrapped_ || pid == child_->pid); }
 
   ServicePhase phase = ServicePhase::absent;
   VitalSigns signs;
+  StallWatch stall;
   bool waits = false;      // it waits for others, as it says itself
   bool finished = false;   // it ended because its work is done
   bool requested = false;  // its coming end was ordered by a person and is no fault
@@ -53,7 +60,7 @@ class ServiceProcess {
   std::string killed_because;
   std::string condemned;       // why it is about to be killed; empty: it is not
   double condemned_since = 0;  // seconds
-  double stood_still = 0;      // seconds until it was killed because of that
+  double stood_since = 0;      // when it began to stand still, if it was killed because of that; 0: it was not
   RestartPolicy policy;
 
  private:
@@ -64,6 +71,7 @@ class ServiceProcess {
   ServiceId id_;
   os::Command command_;
   bool wrapped_;
+  int own_pid_ = 0;
   Ended ended_;
   std::optional<os::Child> child_;
   std::unique_ptr<boost::asio::posix::stream_descriptor> descriptor_;

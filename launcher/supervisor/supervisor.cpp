@@ -42,6 +42,9 @@ Supervisor::Supervisor(SupervisorParts parts)
       resumed_(parts_.cells.highest_generation() > 0) {
   auto manifests = service::read_manifests(service::checkpoint_folder);
   if (!manifests.empty()) last_committed_ = manifests.back().step;
+  crew_.words = [this](const ServiceId& id) -> const step_protocol::ServiceWords& {
+    return parts_.cells.control(id.rank).services[static_cast<std::size_t>(id.kind)];
+  };
   crew_.stands_still = [this](const std::string& what) { note_where(what); };
 }
 
@@ -50,6 +53,7 @@ Outcome Supervisor::run() {
   crew_.start_all();
   tick();
   parts_.io.run();
+  life_.end();
   parts_.signals.ignore();
   watch_changes();
   outcome_.checkpoint = last_committed_;

@@ -13,6 +13,7 @@
 #include "launcher/coordinator/membership.h"
 #include "launcher/coordinator/node_table.h"
 #include "launcher/coordinator/restart_book.h"
+#include "launcher/keeper/sign_of_life.h"
 #include "launcher/supervisor/cells.h"
 #include "launcher/supervisor/changes.h"
 #include "launcher/supervisor/crew.h"
@@ -155,6 +156,7 @@ class Supervisor {
   Changes changes_;
   OptimizerSwap swap_;
   boost::asio::steady_timer timer_, farewell_, restart_timer_;
+  keeper::SignOfLife life_;
   Phase phase_ = Phase::working;
   Outcome outcome_;
   bool stopping_ = false, hard_ = false;

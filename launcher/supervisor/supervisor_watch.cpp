@@ -31,6 +31,7 @@ void Supervisor::on_signal(int number) {
 
 void Supervisor::tick() {
   double now = now_seconds();
+  life_.give();
   if (phase_ == Phase::working) {
     crew_.watch(now);
     watch_nodes(now);

@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/log.h"
+#include "common/service/planned_times.h"
 #include "services/data/serving.h"
 
 namespace ganymede::data {
@@ -40,10 +41,12 @@ std::uint64_t validation_rows(const Dataset& dataset, const config::Config& conf
 void keep_filled(service::Context& context, Server& server) {
   const step_protocol::Word& decided = context.control().block->decided_step;
   auto last_step = static_cast<std::uint64_t>(context.config().run.steps);
+  service::RepeatedWork work(context);
   while (!context.finishing()) {
     std::uint64_t step = decided.load(std::memory_order_acquire);
-    context.at(filling, 0, "filling batch slots");
+    work.begin(filling, 0, "filling batch slots");
     server.serve(step, last_step);
+    work.end();
     context.at(waiting, 0, "waiting for a decided step");
     auto grown = [step](std::uint64_t now) { return now != step; };
     bool woken = false;

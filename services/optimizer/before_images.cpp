@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "common/base/barrier.h"
 #include "common/base/error.h"
@@ -14,8 +15,9 @@ namespace ganymede::optimizer {
 
 namespace sp = step_protocol;
 
-BeforeImages::BeforeImages(const placement::Placement& placement, const CellMemory& memory, double wait_seconds)
-    : placement_(placement), memory_(memory), wait_seconds_(wait_seconds) {
+BeforeImages::BeforeImages(const placement::Placement& placement, const CellMemory& memory, double wait_seconds,
+                           std::function<void()> waits)
+    : placement_(placement), memory_(memory), wait_seconds_(wait_seconds), waits_(std::move(waits)) {
   std::size_t image = (1 + memory.state.size()) * placement::chunk_elements;
   held_.assign(memory.images.size() / image, -1);
 }
@@ -38,6 +40,7 @@ bool BeforeImages::protect(std::int64_t chunk, const std::function<bool()>& fini
       cancel(word);
       break;
     }
+    if (!waited) waits_();
     waited = true;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

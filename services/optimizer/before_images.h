@@ -14,7 +14,9 @@ namespace ganymede::optimizer {
 /// read from the segment, so a successor goes on where its predecessor died. Used by one thread.
 class BeforeImages {
  public:
-  BeforeImages(const placement::Placement& placement, const CellMemory& memory, double wait_seconds);
+  /// `waits` is called when a wait for the reader begins.
+  BeforeImages(const placement::Placement& placement, const CellMemory& memory, double wait_seconds,
+               std::function<void()> waits);
 
   /// Call before each overwrite of a chunk. Waits while the side buffer is full; when that has taken `wait_seconds` in
   /// one bucket it cancels the snapshot: the gathers of all ranks wait for that bucket, and give up after a time. False
@@ -32,6 +34,7 @@ class BeforeImages {
   const placement::Placement& placement_;
   const CellMemory& memory_;
   double wait_seconds_;
+  std::function<void()> waits_;
   std::uint64_t step_ = 0;            // of the snapshot that `held_` describes; 0: none
   std::vector<std::int64_t> held_;    // per slot: the chunk whose image it holds, or -1
   double waited_seconds_ = 0;         // in this update

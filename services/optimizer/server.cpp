@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/cell/layouts.h"
 #include "common/os/futex.h"
+#include "common/service/planned_times.h"
 #include "common/service/run_directory.h"
 #include "common/step_protocol/change.h"
 #include "services/optimizer/loading.h"
@@ -156,7 +157,7 @@ bool adopt(service::Context& context, const CellMemory& memory, const Tables& ta
   return true;
 }
 
-EngineOptions options_of(service::Context& context, const service::JobEpoch& epoch) {
+EngineOptions options_of(service::Context& context, const service::JobEpoch& epoch, service::RepeatedWork& work) {
   EngineOptions options;
   options.bias_update_rate = context.config().model.bias_update_rate;
   options.optimizer_hash = service::plugin_hash(epoch.plugins);
@@ -164,6 +165,9 @@ EngineOptions options_of(service::Context& context, const service::JobEpoch& epo
   options.threads = context.config().optimizer.threads;
   options.side_wait_seconds = side_wait_seconds(context.config());
   options.finishing = [&context] { return context.finishing(); };
+  options.waits_for_reader = [&work] {
+    work.disturb(operation::awaiting_reader, 0, "waiting for the checkpoint service to read");
+  };
   return options;
 }
 
@@ -183,7 +187,8 @@ void serve(service::Context& context, std::uint64_t epoch, const std::function<b
   bool in_force = step_protocol::epoch_in_force(*memory.control) == epoch;
   os::store_and_wake(*service::epoch_control(context, epoch).ready, 1);
   if (!(in_force ? load_state(context, placement, memory) : adopt(context, memory, tables, epoch, ended))) return;
-  UpdateEngine engine(placement, tables, memory, options_of(context, job));
+  service::RepeatedWork work(context);
+  UpdateEngine engine(placement, tables, memory, options_of(context, job, work));
   const Word& decided_step = memory.control->decided_step;
   int bucket = -1;
   while (!context.finishing() && !ended() && !engine.superseded()) {
@@ -191,20 +196,22 @@ void serve(service::Context& context, std::uint64_t epoch, const std::function<b
     Advance done = engine.advance();
     if (done.action.kind == UpdateActionKind::await_decision) {
       bucket = -1;
+      work.end();
       if (engine.superseded()) continue;
       await_decision(context, decided_step, seen);
       // Said before: a plugin that hangs does so in its first chunk.
-      if (decided_step.load(std::memory_order_acquire) != seen) context.at(operation::applying, 0, "applying a step");
+      if (decided_step.load(std::memory_order_acquire) != seen) work.begin(operation::applying, 0, "applying a step");
       continue;
     }
     int now = placement.chunks[done.action.chunk].bucket;
     if (!done.carried_out) {
       if (context.finishing()) break;
       bucket = -1;
+      work.end();
       await_matrices(context, now, memory.matrices_returned[static_cast<std::size_t>(now)], done.action);
       continue;
     }
-    if (now != bucket) context.at(operation::applying, static_cast<std::uint64_t>(now), "applying a step");
+    if (now != bucket) work.begin(operation::applying, static_cast<std::uint64_t>(now), "applying a step");
     bucket = now;
   }
   if (engine.superseded()) log::info("state epoch {} is another server's from step {} on", epoch, decided_step.load());

@@ -38,7 +38,7 @@ UpdateEngine::UpdateEngine(const placement::Placement& placement, Tables tables,
       memory_(memory),
       options_(std::move(options)),
       update_(placement, std::move(tables), memory, options_.bias_update_rate),
-      images_(placement, memory, options_.side_wait_seconds),
+      images_(placement, memory, options_.side_wait_seconds, options_.waits_for_reader),
       span_update_(placement, memory, update_, images_, std::max(options_.threads, 1)) {
   span_update_.finishing = options_.finishing;
   span_update_.observed = options_.observed;

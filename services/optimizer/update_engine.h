@@ -21,6 +21,7 @@ struct EngineOptions {
   int threads = 1;                   // that share a span
   double side_wait_seconds = 120;    // with a full side buffer, before the snapshot is cancelled
   std::function<bool()> finishing = [] { return false; };
+  std::function<void()> waits_for_reader = [] {};    // of a snapshot, with a full side buffer; any thread of the team
   std::function<void(const TileEvent&)> observed{};  // for tests, see SpanUpdate
 };
 

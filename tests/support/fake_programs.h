@@ -18,6 +18,7 @@ namespace ganymede::test {
 ///     deaf         neither registers nor ends
 ///     crash        registers, then crashes
 ///     apart        a worker that says of every generation that it failed
+///     sleeps       as serve, but the first in a run stands still in what it did before
 ///     stubborn     as serve, but takes no notice of being asked to end
 /// With FAKE_PACK, packing a dataset takes until it is stopped; FAKE_DATASET is the hash that a dataset has.
 class FakePrograms {

@@ -1,6 +1,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -8,7 +9,7 @@
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/os/signals.h"
-#include "common/service/service.h"
+#include "common/service/planned_times.h"
 
 /// Stands for a service of a cell; see fake_programs.h.
 namespace {
@@ -41,6 +42,20 @@ void stay_apart(Context& context) {
   }
 }
 
+/// Does the same again and again, and then, once in a run, stands still in it.
+void fall_asleep(Context& context) {
+  ganymede::service::RepeatedWork work(context);
+  for (int i = 0; i < 10; ++i) {
+    work.begin(0, 0, "fake");
+    pause();
+  }
+  std::FILE* first = std::fopen("slept", "wx");
+  if (first == nullptr) return;
+  std::fclose(first);
+  work.begin(0, 0, "fake sleep");
+  while (true) ::pause();
+}
+
 /// `ganymede-data pack` that takes until it is stopped, when FAKE_PACK says so.
 int pack() {
   if (!std::getenv("FAKE_PACK")) return 1;
@@ -57,6 +72,7 @@ void serve(Kind kind, Context& context, const std::string& behaviour) {
   if (behaviour == "fatal") ganymede::fail("the fake fault");
   if (behaviour == "crash") raise(SIGSEGV);
   if (behaviour == "apart") return stay_apart(context);
+  if (behaviour == "sleeps") fall_asleep(context);
   if (kind == Kind::optimizer && behaviour != "loading") context.control().block->state_ready.store(1);
   while (behaviour == "stubborn" || !context.finishing()) {
     context.at(0, 0, "fake");

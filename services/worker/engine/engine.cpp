@@ -84,10 +84,12 @@ struct Engine::State {
         update_plan(plan::build(config, placement, plan::PlanKind::update)),
         pool(pool_of(context, epoch)),
         surroundings(context, config.launch.collective_timeout_seconds),
-        current([this](const plan::Operation& o) {
-          surroundings.context().at(static_cast<std::uint64_t>(o.kind), static_cast<std::uint64_t>(o.bucket),
-                                    describe(o).c_str());
-        }),
+        current(
+            [this](const plan::Operation& o) {
+              surroundings.context().at(static_cast<std::uint64_t>(o.kind), static_cast<std::uint64_t>(o.bucket),
+                                        describe(o).c_str());
+            },
+            [this](const service::PlannedTime& time) { surroundings.context().plan(time); }),
         rotary(spec, config.data.seq_len, config.rope_cache == config::RopeCache::per_layer),
         exchange(make_exchange(communicators.exchange(), surroundings)),
         bench{config,        placement,   spec,   map_cell(context, epoch), surroundings,
@@ -95,7 +97,9 @@ struct Engine::State {
         train(bench, train_plan, plan::PlanKind::train),
         validate(bench, validate_plan, plan::PlanKind::validate),
         update(bench, update_plan, plan::PlanKind::update),
-        executor(hooks(communicators)) {}
+        executor(hooks(communicators)) {
+    surroundings.watch_waits([this](bool begins) { current.waits(begins); });
+  }
 
   ExecutorHooks hooks(Communicators& communicators) {
     ExecutorHooks made;
@@ -104,6 +108,7 @@ struct Engine::State {
     made.operation_ended = [this](const plan::Operation& o) { current.ended(o); };
     made.take_outside_wait = &Surroundings::take_own_wait;
     made.stop = [this, &communicators] {
+      current.give_up();
       surroundings.interrupt();
       communicators.abort();
     };

@@ -8,17 +8,22 @@ namespace {
 
 thread_local plan::OutsideWait own_wait;
 
-/// Adds the time of a scope to a counter and to the thread's own.
-class Stopwatch {
+/// Tells of the wait that a scope is, and adds its time to a counter and to the thread's own.
+class Waiting {
  public:
-  Stopwatch(std::atomic<std::int64_t>& sum, double& own_ms) : sum_(sum), own_ms_(own_ms), begin_(Clock::now()) {}
-  ~Stopwatch() {
+  Waiting(const std::function<void(bool)>& told, std::atomic<std::int64_t>& sum, double& own_ms)
+      : told_(told), sum_(sum), own_ms_(own_ms), begin_(Clock::now()) {
+    told_(true);
+  }
+  ~Waiting() {
+    told_(false);
     std::int64_t span = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin_).count();
     sum_ += span;
     own_ms_ += static_cast<double>(span) / 1e6;
   }
 
  private:
+  const std::function<void(bool)>& told_;
   std::atomic<std::int64_t>& sum_;
   double& own_ms_;
   Clock::time_point begin_;
@@ -34,7 +39,7 @@ const char* name(WaitKind kind) {
 void Surroundings::wait(WaitKind kind, const step_protocol::Word& word, const std::function<bool(std::uint64_t)>& ready,
                         const char* what) {
   if (ready(word.load(std::memory_order_acquire))) return;
-  Stopwatch watch(waited_ns_[static_cast<std::size_t>(kind)], own_wait.words_ms);
+  Waiting waiting(told_, waited_ns_[static_cast<std::size_t>(kind)], own_wait.words_ms);
   auto give_up = [this] { return interrupted_.load(); };
   if (!context_.wait(word, ready, give_up, Deadline::after_seconds(timeout_), what)) {
     throw Interrupted(std::string("the wait for ") + what + " was ended");
@@ -44,7 +49,7 @@ void Surroundings::wait(WaitKind kind, const step_protocol::Word& word, const st
 bool Surroundings::wait_a_while(WaitKind kind, const step_protocol::Word& word,
                                 const std::function<bool(std::uint64_t)>& ready, double seconds, const char* what) {
   if (ready(word.load(std::memory_order_acquire))) return true;
-  Stopwatch watch(waited_ns_[static_cast<std::size_t>(kind)], own_wait.words_ms);
+  Waiting waiting(told_, waited_ns_[static_cast<std::size_t>(kind)], own_wait.words_ms);
   Deadline pause = Deadline::after_seconds(seconds);
   auto give_up = [&] { return interrupted_.load() || pause.passed(); };
   if (context_.wait(word, ready, give_up, Deadline::after_seconds(seconds + timeout_), what)) return true;
@@ -53,7 +58,7 @@ bool Surroundings::wait_a_while(WaitKind kind, const step_protocol::Word& word,
 }
 
 void Surroundings::wait(collectives::PendingPtr pending) {
-  Stopwatch watch(waited_ns_[static_cast<std::size_t>(WaitKind::collectives)], own_wait.collectives_ms);
+  Waiting waiting(told_, waited_ns_[static_cast<std::size_t>(WaitKind::collectives)], own_wait.collectives_ms);
   pending->wait(Deadline::after_seconds(timeout_));
 }
 

@@ -3,6 +3,8 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "common/collectives/collectives.h"
 #include "common/plan/executor.h"
@@ -41,9 +43,13 @@ class Surroundings {
 
   service::Context& context() { return context_; }
 
+  /// `told(true)` is called in a thread that begins to wait here, `told(false)` when it has ended. Before any waits.
+  void watch_waits(std::function<void(bool)> told) { told_ = std::move(told); }
+
  private:
   service::Context& context_;
   double timeout_;
+  std::function<void(bool)> told_ = [](bool) {};
   std::atomic<bool> interrupted_{false};
   std::array<std::atomic<std::int64_t>, wait_kinds> waited_ns_{};
 };

@@ -149,6 +149,16 @@ TEST_F(LauncherFault, SilentServiceIsKilledAndReplaced) {
   EXPECT_THAT(run_.output(), HasSubstr("no sign of life"));
 }
 
+TEST_F(LauncherFault, ServiceThatStandsStillInWhatItDoesAgainAndAgainIsKilledAndReplaced) {
+  play("WORKER", "sleeps");
+  run_.start();
+  wait_until([&] { return run_.output().find("it is started again") != std::string::npos; }, 30, "a restart");
+  wait_until_all_run();
+  EXPECT_THAT(run_.output(), HasSubstr("and used no processor in what takes"));
+  EXPECT_THAT(run_.output(), HasSubstr("(fake sleep)"));
+  EXPECT_TRUE(run_.running());
+}
+
 TEST_F(LauncherFault, RestartByCommandIsNotChargedToTheBudget) {
   run_.start();
   wait_until_all_run();

@@ -37,7 +37,9 @@ int worker_that_starts(const TrainingRun& run) {
 
 std::vector<std::string> swap_settings(int ranks, int steps) {
   return short_run(ranks, steps,
-                   {"optimizer.schedule=constant", "optimizer.adamw.beta2=0.95", "launch.restart_budget=100000"});
+                   {"optimizer.schedule=constant", "optimizer.adamw.beta2=0.95", "launch.restart_budget=100000",
+                    // begin_swap_at holds a worker
+                    "launch.stall_seconds=600"});
 }
 
 TrainingRun::Answer swap(const TrainingRun& run, std::vector<std::string> arguments) {

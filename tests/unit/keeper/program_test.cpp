@@ -282,5 +282,16 @@ TEST_F(Keeper, LauncherThatHangsIsKilledWhenItIsToldToEndAtOnce) {
   EXPECT_EQ(end(), 75);
 }
 
+TEST_F(Keeper, LauncherThatIsStoppedIsKilledAndTheNextOneKnowsWhyAndForHowLong) {
+  EXPECT_EQ(run("if [ -e again ]; then echo $GANYMEDE_ENDED_LAUNCHER > told; exit 75; fi; touch again; kill -STOP $$"),
+            75);
+  EXPECT_THAT(content("told"), testing::ContainsRegex("^[0-9.]+ [0-9.]+ it was stopped by a signal for [0-9.]+ s"));
+}
+
+TEST_F(Keeper, LauncherSharesACounterWithIt) {
+  EXPECT_EQ(run("readlink /proc/self/fd/$GANYMEDE_SIGN_OF_LIFE > counter; exit 0"), 0);
+  EXPECT_THAT(content("counter"), HasSubstr("eventfd"));
+}
+
 }  // namespace
 }  // namespace ganymede::keeper

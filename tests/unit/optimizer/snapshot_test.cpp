@@ -190,9 +190,13 @@ TEST(Snapshot, IsCancelledWhenTheReaderFreesNothing) {
 
 TEST(Snapshot, UpdateWaitsForASlowReader) {
   Cell cell(Cell::small_config(), 2);
-  UpdateEngine engine = cell.engine();
+  EngineOptions options = cell.options();
+  std::atomic<int> waits{0};
+  options.waits_for_reader = [&] { ++waits; };
+  UpdateEngine engine(cell.placement, tables_of(cell.config), cell.memory, options);
   cell.decide({.snapshot_after = true});
   Cell::finish(engine);
+  EXPECT_EQ(waits, 0);
   cell.decide();
   std::thread reader([&] {
     for (auto& mark : cell.memory.read_marks) {
@@ -202,6 +206,7 @@ TEST(Snapshot, UpdateWaitsForASlowReader) {
   });
   Cell::finish(engine);
   reader.join();
+  EXPECT_GT(waits, 0) << "it says so, and is not blamed";
   EXPECT_EQ(cell.committed(), 2u);
   EXPECT_EQ(cell.memory.control->snapshot.load(), sp::armed_word(1));
 }
