@@ -215,6 +215,7 @@ struct Launch {
   double stop_timeout_seconds = 60;
   double node_start_seconds = 600;   // of several nodes: until every one has come
   double node_timeout_seconds = 60;  // until a node that does not answer is lost
+  double end_margin_seconds = 30;    // kept between the run's own end and that of its batch job
   std::string wrap_worker;           // e.g. "gdb --args"
   double host_memory_limit_gib = 0;  // per node; 0: what the machine has free
 };

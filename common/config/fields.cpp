@@ -235,6 +235,7 @@ std::vector<Field> launch_fields(Config& c) {
       {"launch.stop_timeout_seconds", &l.stop_timeout_seconds, wait, "wait for a service to end"},
       {"launch.node_start_seconds", &l.node_start_seconds, wait, "of several nodes: until every one has come"},
       {"launch.node_timeout_seconds", &l.node_timeout_seconds, wait, "silence after which a node is lost"},
+      {"launch.end_margin_seconds", &l.end_margin_seconds, from(0, 1e6), "time to spare before SLURM_JOB_END_TIME"},
       {"launch.wrap_worker", &l.wrap_worker, any, "put before the worker's command, e.g. \"gdb --args\""},
       {"launch.host_memory_limit_gib", &l.host_memory_limit_gib, from(0, 1e9), "per node; 0: what is free"},
   };

@@ -19,6 +19,7 @@ namespace {
 
 constexpr int crash_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
+/// Those that wait_signal takes.
 sigset_t handled_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -78,6 +79,7 @@ void on_terminate() {
 
 void block_signals() {
   sigset_t set = handled_signals();
+  sigaddset(&set, SIGUSR2);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 }

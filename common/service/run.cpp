@@ -11,6 +11,7 @@
 #include "common/os/signals.h"
 #include "common/os/stacks.h"
 #include "common/service/heartbeat.h"
+#include "common/service/protocol.h"
 #include "common/service/running_context.h"
 #include "common/service/service.h"
 #include "common/service/signal_watch.h"
@@ -115,6 +116,7 @@ int end_with(Kind kind, const Arguments& arguments, bool finishing, const std::e
 }  // namespace
 
 int run(Kind kind, int argc, char** argv, const std::function<void(Context&)>& body) {
+  if (argc == 3 && std::string_view(argv[1]) == "--protocol") return tell_protocol(kind, argv[2]);
   os::block_signals();
   os::install_crash_handler();
   os::prepare_stacks();

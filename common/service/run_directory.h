@@ -21,6 +21,7 @@ constexpr const char* keeper_socket = "ipc/keeper.sock";
 constexpr const char* log_folder = "logs";               // logs/worker.0.log, logs/launcher.log, …
 constexpr const char* checkpoint_folder = "checkpoint";  // rank.<r>/ (RocksDB), manifest.<step>.json
 constexpr const char* plugin_folder = "plugins";         // copies of plugins under their hash
+constexpr const char* program_folder = "programs";       // copies of services' programs under their hash
 
 /// Stacks of all threads of the service with this stem, when it was asked for them last: "logs/worker.0.stacks".
 std::string stacks_file(const std::string& stem);

@@ -110,8 +110,8 @@ EpochControl epoch_control(Context& context, std::uint64_t epoch);
 /// directory, reads `config.toml` and `job.json`, takes the lock of (service, epoch, rank), attaches control,
 /// registers, starts the heartbeat, runs `body`, and returns its exit code: 0 when `body` returned. An exception of the
 /// body is reported to the launcher as fatal (unless the service is finishing) and logged; the process ends with the
-/// Error's exit code, 1 for another exception. Called first thing in `main`, before any thread: it blocks the signals
-/// that ask a program to end.
+/// Error's exit code, 1 for another exception. With `--protocol DIR` alone: see protocol.h. Called first thing in
+/// `main`, before any thread: it blocks the signals that ask a program to end.
 int run(Kind kind, int argc, char** argv, const std::function<void(Context&)>& body);
 
 }  // namespace ganymede::service

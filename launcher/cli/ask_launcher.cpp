@@ -47,4 +47,11 @@ msg::Message ask(const msg::Client::Fill& fill) {
   }
 }
 
+msg::Message ask_status() {
+  msg::Message reply = ask(
+      [](flatbuffers::FlatBufferBuilder& builder) { return msg::Message::body(fbs::CreateStatusRequest(builder)); });
+  if (!reply.as<fbs::Status>()) fail("The launcher's answer is not a status: are the programs of one build?");
+  return reply;
+}
+
 }  // namespace ganymede::cli

@@ -14,6 +14,9 @@ void require_alive(const std::string& run);
 /// for. Throws Refusal, Error.
 msg::Message ask(const msg::Client::Fill& fill);
 
+/// The launcher's Status. Throws as `ask` does.
+msg::Message ask_status();
+
 [[noreturn]] void fail_ended();
 
 }  // namespace ganymede::cli

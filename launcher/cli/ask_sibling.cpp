@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
 
 #include "common/base/deadline.h"
 #include "common/base/error.h"
@@ -36,18 +35,22 @@ class OutputFile {
 
 }  // namespace
 
-std::string ask_sibling(std::vector<std::string> arguments, double seconds) {
-  std::string name = arguments.at(0), prefix = name + ": ";
+Told ask_program(const std::vector<std::string>& arguments, double seconds) {
   OutputFile output;
   os::Command command;
-  arguments[0] = sibling(name);
-  command.arguments = std::move(arguments);
+  command.arguments = arguments;
   command.output_file = output.path();
-  std::optional<os::Ending> ended = os::await_ending(os::spawn(command), Deadline::after_seconds(seconds));
+  auto ended = os::await_ending(os::spawn(command), Deadline::after_seconds(seconds));
   if (!ended)
-    fail("{} was not done after {}: is the machine or its file system too busy?", name, human_seconds(seconds));
-  os::Ending ending = *ended;
-  std::string text = os::read_file(output.path());
+    fail("{} was not done after {}: is the machine or its file system too busy?",
+         std::filesystem::path(arguments.at(0)).filename().string(), human_seconds(seconds));
+  return {*ended, os::read_file(output.path())};
+}
+
+std::string ask_sibling(std::vector<std::string> arguments, double seconds) {
+  std::string name = arguments.at(0), prefix = name + ": ";
+  arguments[0] = sibling(name);
+  auto [ending, text] = ask_program(arguments, seconds);
   if (ending.exit_code == static_cast<int>(ExitCode::done)) return text;
   std::vector<std::string> lines = launcher::last_lines(text, 1);
   std::string last = lines.empty() ? prefix + ending.describe() : lines.back();

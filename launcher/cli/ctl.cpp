@@ -1,8 +1,7 @@
 #include "launcher/cli/ctl.h"
 
-#include <unistd.h>
-
-#include <filesystem>
+#include <charconv>
+#include <memory>
 #include <optional>
 
 #include "common/base/command_line.h"
@@ -10,6 +9,8 @@
 #include "common/msg/client.h"
 #include "common/service/run_directory.h"
 #include "launcher/cli/ask_launcher.h"
+#include "launcher/cli/ctl_drain.h"
+#include "launcher/cli/ctl_restart.h"
 #include "launcher/cli/ctl_set.h"
 #include "launcher/cli/ctl_swap.h"
 #include "launcher/cli/ctl_where.h"
@@ -24,18 +25,11 @@ using flatbuffers::FlatBufferBuilder;
 using msg::Message;
 
 struct CtlOptions {
-  std::string run, service;
+  std::string run;
   std::vector<std::string> changes;
   double wait = 600;
-  std::optional<int> rank;
   bool json = false, now = false, stacks = false;
 };
-
-Message ask_status() {
-  Message reply = ask([](FlatBufferBuilder& builder) { return Message::body(fbs::CreateStatusRequest(builder)); });
-  if (!reply.as<fbs::Status>()) fail("The launcher's answer is not a status: are the programs of one build?");
-  return reply;
-}
 
 void show_idle(const CtlOptions& options, const std::string& state, const std::string& detail) {
   fmt::print("{}\n", options.json ? idle_json(state, detail) : idle_text(state, detail));
@@ -90,26 +84,36 @@ void checkpoint(const CtlOptions& options) {
   fmt::print("a checkpoint is written after one of the next steps\n");
 }
 
-/// The one that was asked for; where there is only one, that is meant. A run without services refuses any.
-int rank_to_restart(const CtlOptions& options) {
-  if (options.rank) return *options.rank;
-  Message reply = ask_status();
-  const auto& cells = *reply.as<fbs::Status>()->cells();
-  if (cells.size() > 1)
-    fail_usage("Each of the ranks {} to {} has a service {}: name one with --rank R.", cells.Get(0)->rank(),
-               cells.Get(cells.size() - 1)->rank(), options.service);
-  return cells.size() == 0 ? 0 : cells.Get(0)->rank();
+/// "3" or "all".
+std::optional<int> rank_of(const std::string& text) {
+  if (text.empty() || text == "all") return std::nullopt;
+  int rank = -1;
+  auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
+  if (error != std::errc() || stopped != text.data() + text.size() || rank < 0)
+    fail_usage("--rank {}: a rank is a number from 0 on, or all.", text);
+  return rank;
 }
 
-void restart(const CtlOptions& options) {
-  require_alive(options.run);
-  int rank = rank_to_restart(options);
-  fbs::ServiceKind kind{};
-  for (auto one :
-       {fbs::ServiceKind::worker, fbs::ServiceKind::optimizer, fbs::ServiceKind::data, fbs::ServiceKind::checkpoint})
-    if (options.service == fbs::EnumNameServiceKind(one)) kind = one;
-  ask([&](FlatBufferBuilder& builder) { return Message::body(fbs::CreateRestartRequest(builder, kind, rank)); });
-  fmt::print("the {} of rank {} is started again\n", options.service, rank);
+void add_restart(CLI::App& ctl, const std::shared_ptr<CtlOptions>& options) {
+  auto wish = std::make_shared<RestartWish>();
+  auto rank = std::make_shared<std::string>(), binary = std::make_shared<std::string>();
+  CLI::App* command = ctl.add_subcommand("restart", "Replace a service, rank after rank; the run goes on");
+  command->add_option("SERVICE", wish->service, "Worker, optimizer, data or checkpoint")
+      ->required()
+      ->check(CLI::IsMember({"worker", "optimizer", "data", "checkpoint"}));
+  command->add_option("--rank", *rank, "Rank of the cell, or all, one after another (default)");
+  CLI::Option* named =
+      command->add_option("--binary", *binary, "Program that it runs from now on, or default: the installed one");
+  command
+      ->add_option("--wait", wish->seconds, "Seconds to wait for each until the run trains with it; 0: order it alone")
+      ->check(command_line::between(0, 86400));
+  command->callback([options, wish, rank, binary, named] {
+    wish->run = options->run;
+    wish->rank = rank_of(*rank);
+    if (*named) wish->binary = *binary;
+    if (wish->binary && wish->binary->empty()) fail_usage("--binary is empty: name a program, or default.");
+    restart(*wish);
+  });
 }
 
 void add_swap(CLI::App& ctl, const std::shared_ptr<CtlOptions>& options) {
@@ -175,6 +179,10 @@ void add_ctl(CLI::App& app) {
   CLI::App* stopping =
       add("stop", "Stop after the current step with a checkpoint; the same train command goes on", stop);
   stopping->add_flag("--now", options->now, "At once, without a checkpoint");
+  CLI::App* draining =
+      add("drain", "As stop, and wait until the run has ended", [](const CtlOptions& o) { drain(o.run, o.wait); });
+  draining->add_option("--wait", options->wait, "Seconds to wait; 0: order it alone")
+      ->check(command_line::between(0, 86400));
   add("checkpoint", "Write a checkpoint soon", checkpoint);
   CLI::App* setting = add("set", "Change the learning rate and the like from one of the next steps on",
                           [](const CtlOptions& o) { set(o.run, o.changes, o.wait); });
@@ -185,12 +193,7 @@ void add_ctl(CLI::App& app) {
   setting->add_option("--wait", options->wait, "Seconds to wait until it is in force; 0: order it alone")
       ->check(command_line::between(0, 86400));
   add_swap(*ctl, options);
-  CLI::App* restarting = add("restart", "Kill one service; its replacement goes on", restart);
-  restarting->add_option("SERVICE", options->service, "Worker, optimizer, data or checkpoint")
-      ->required()
-      ->check(CLI::IsMember({"worker", "optimizer", "data", "checkpoint"}));
-  restarting->add_option("--rank", options->rank, "Rank of the cell; not needed where there is one rank only")
-      ->check(command_line::between(0, 65535));
+  add_restart(*ctl, options);
 }
 
 }  // namespace ganymede::cli

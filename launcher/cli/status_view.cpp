@@ -13,6 +13,7 @@
 #include "common/config/config.h"
 #include "common/plan/plan.h"
 #include "common/service/run_directory.h"
+#include "launcher/cli/status_binaries.h"
 #include "launcher/keeper/failure.h"
 #include "launcher/supervisor/cell_view.h"
 #include "launcher/supervisor/kept_changes.h"
@@ -33,12 +34,15 @@ ordered_json number(double value) { return std::isfinite(value) ? ordered_json(v
 const char* name_of(fbs::ServiceKind kind) { return fbs::EnumNameServiceKind(kind); }
 
 ordered_json service_json(const fbs::ServiceStatus& service) {
-  return {{"pid", service.pid()},
-          {"state", service.state()->str()},
-          {"restarts", service.restarts()},
-          {"detail", service.detail()->str()},
-          {"operation", service.operation()->str()},
-          {"age_seconds", number(service.age_seconds())}};
+  ordered_json object = {{"pid", service.pid()},
+                         {"state", service.state()->str()},
+                         {"restarts", service.restarts()},
+                         {"detail", service.detail()->str()},
+                         {"operation", service.operation()->str()},
+                         {"age_seconds", number(service.age_seconds())}};
+  if (service.binary() != nullptr) object["binary"] = service.binary()->str();
+  if (service.refusal() != nullptr) object["refused_binary"] = service.refusal()->str();
+  return object;
 }
 
 ordered_json cell_json(const fbs::CellStatus& cell) {
@@ -215,7 +219,7 @@ std::string status_text(const fbs::Status& status) {
                           service->pid(), service->state()->str(), service->restarts(), service->operation()->str());
   if (status.optimizer() != nullptr) text += "\noptimizer: " + printable(status.optimizer()->str());
   if (status.swap() != nullptr) text += "\na swap is under way: " + printable(status.swap()->str());
-  return text + events_text(status) + missing_text(status) + changes_text();
+  return text + binaries_text(status) + events_text(status) + missing_text(status) + changes_text();
 }
 
 int awaited_rank(const fbs::Status& status) {

@@ -18,6 +18,8 @@ static_assert(static_cast<int>(fbs::NodePhase::reforming) == static_cast<int>(Ph
 static_assert(static_cast<int>(fbs::EpochState::failed) == static_cast<int>(EpochStage::failed));
 static_assert(static_cast<int>(fbs::ServiceKind::checkpoint) == static_cast<int>(service::Kind::checkpoint));
 
+std::string text_of(const flatbuffers::String* text) { return text == nullptr ? "" : text->str(); }
+
 flatbuffers::Offset<fbs::CellReport> pack(FlatBufferBuilder& builder, const CellState& cell) {
   std::vector<flatbuffers::Offset<fbs::ServiceStatus>> services;
   for (const ServiceState& service : cell.services) services.push_back(coordinator::pack(builder, service));
@@ -37,7 +39,8 @@ CellState unpack(const fbs::CellReport& report) {
   for (const fbs::ServiceStatus* service : *report.services()) {
     cell.services.push_back({static_cast<service::Kind>(service->service()), service->pid(), service->state()->str(),
                              service->restarts(), service->detail()->str(), service->operation()->str(),
-                             service->age_seconds()});
+                             service->age_seconds(), text_of(service->binary()), service->trial(),
+                             text_of(service->refusal()), service->refused()});
   }
   return cell;
 }
@@ -80,8 +83,22 @@ flatbuffers::Offset<fbs::ServiceStatus> pack(FlatBufferBuilder& builder, const S
   auto state = builder.CreateString(service.state);
   auto detail = builder.CreateString(service.detail);
   auto operation = builder.CreateString(service.operation);
+  auto binary = service.binary.empty() ? 0 : builder.CreateString(service.binary);
+  auto refusal = service.refusal.empty() ? 0 : builder.CreateString(service.refusal);
   return fbs::CreateServiceStatus(builder, static_cast<fbs::ServiceKind>(service.kind), service.pid, state,
-                                  service.restarts, detail, operation, service.age_seconds);
+                                  service.restarts, detail, operation, service.age_seconds, binary, service.trial,
+                                  refusal, service.refused);
+}
+
+flatbuffers::Offset<fbs::ServiceBinary> pack(FlatBufferBuilder& builder, const ServiceBinary& binary) {
+  auto file = builder.CreateString(binary.file), path = builder.CreateString(binary.path),
+       protocol = builder.CreateString(binary.protocol);
+  return fbs::CreateServiceBinary(builder, file, path, binary.hash, protocol);
+}
+
+std::optional<ServiceBinary> unpack(const fbs::ServiceBinary* binary) {
+  if (binary == nullptr) return std::nullopt;
+  return ServiceBinary{binary->file()->str(), binary->path()->str(), binary->hash(), binary->protocol()->str()};
 }
 
 flatbuffers::Offset<PackedEvents> pack(FlatBufferBuilder& builder, const std::vector<RestartEvent>& events) {
@@ -194,9 +211,12 @@ NodeState unpack(const fbs::NodeReport& report) {
 
 msg::Message::BodyOffset pack(FlatBufferBuilder& builder, const NodeWishes& wishes) {
   std::vector<flatbuffers::Offset<fbs::RestartOrder>> restarts;
-  for (const RestartOrder& order : wishes.restarts)
+  for (const RestartOrder& order : wishes.restarts) {
+    flatbuffers::Offset<fbs::ServiceBinary> binary = 0;
+    if (order.binary) binary = pack(builder, *order.binary);
     restarts.push_back(
-        fbs::CreateRestartOrder(builder, static_cast<fbs::ServiceKind>(order.kind), order.rank, order.number));
+        fbs::CreateRestartOrder(builder, static_cast<fbs::ServiceKind>(order.kind), order.rank, order.number, binary));
+  }
   auto restart_list = builder.CreateVector(restarts);
   auto text = builder.CreateString(wishes.text);
   flatbuffers::Offset<fbs::ChangedSetting> change = 0;
@@ -223,7 +243,8 @@ NodeWishes unpack(const fbs::NodeOrders& orders) {
   if (const auto* epoch = orders.epoch())
     wishes.epoch = {epoch->epoch(), epoch->configuration()->str(), unpack(*epoch->plugins())};
   for (const fbs::RestartOrder* order : *orders.restarts())
-    wishes.restarts.push_back({static_cast<service::Kind>(order->service()), order->rank(), order->number()});
+    wishes.restarts.push_back(
+        {static_cast<service::Kind>(order->service()), order->rank(), order->number(), unpack(order->binary())});
   return wishes;
 }
 

@@ -25,6 +25,10 @@ flatbuffers::Offset<PackedEvents> pack(flatbuffers::FlatBufferBuilder& builder,
                                        const std::vector<RestartEvent>& events);
 std::vector<RestartEvent> unpack(const PackedEvents& events);
 
+flatbuffers::Offset<fbs::ServiceBinary> pack(flatbuffers::FlatBufferBuilder& builder, const ServiceBinary& binary);
+/// Nothing when the message has none.
+std::optional<ServiceBinary> unpack(const fbs::ServiceBinary* binary);
+
 flatbuffers::Offset<fbs::ServiceStatus> pack(flatbuffers::FlatBufferBuilder& builder, const ServiceState& service);
 
 }  // namespace ganymede::coordinator

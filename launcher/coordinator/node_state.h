@@ -16,10 +16,14 @@ namespace ganymede::coordinator {
 struct ServiceState {
   service::Kind kind{};
   int pid = 0;
-  std::string state;  // "running", "restarting", …
+  std::string state = {};  // "running", "restarting", …
   int restarts = 0;
-  std::string detail, operation;
-  double age_seconds = 0;  // of the operation
+  std::string detail = {}, operation = {};
+  double age_seconds = 0;     // of the operation
+  std::string binary = {};    // that it runs in the place of the installed program; empty: that one
+  bool trial = false;         // `binary`, or the return to the installed one, has not proved itself yet
+  std::string refusal = {};   // why the newest binary that was ordered is not run; empty: it is
+  std::uint64_t refused = 0;  // number of that order
 };
 
 struct CellState {
@@ -73,10 +77,19 @@ struct NodeState {
 /// How far the run is on its way to the end; or, `reforming`, on its way to another world.
 enum class Phase { working, finishing, halting, killing, reforming };
 
+/// A program that a service runs in the place of the installed one.
+struct ServiceBinary {
+  std::string file;        // in the run directory, see service::program_folder; empty: the installed one
+  std::string path;        // where it was copied from
+  std::uint64_t hash = 0;  // of its content
+  std::string protocol;    // what it says of itself, see service::protocol
+};
+
 struct RestartOrder {
   service::Kind kind{};
   int rank = 0;
-  std::uint64_t number = 0;  // grows with each order
+  std::uint64_t number = 0;                  // grows with each order
+  std::optional<ServiceBinary> binary = {};  // to be run from now on; nothing: the one that it has
 };
 
 /// The optimizer that a swap leads to.

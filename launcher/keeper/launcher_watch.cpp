@@ -35,7 +35,7 @@ bool ignored(int signal) {
 os::Fd open_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (int signal : {SIGCHLD, SIGINT, SIGTERM, SIGUSR1}) sigaddset(&set, signal);
+  for (int signal : {SIGCHLD, SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) sigaddset(&set, signal);
   if (!ignored(SIGHUP)) sigaddset(&set, SIGHUP);
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   return os::Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));

@@ -12,9 +12,9 @@
 
 namespace ganymede::keeper {
 
-/// Keeps one launcher running: forwards SIGINT, SIGTERM, SIGUSR1 (and a lost terminal as SIGTERM), starts it again
-/// when it crashed, was stopped or is silent (sign_of_life.h), and lets no process of a launcher outlive it. Signals
-/// that mean a stop are noted (stop_order.h), so that the next launcher knows of them too.
+/// Keeps one launcher running: forwards SIGINT, SIGTERM, SIGUSR1, SIGUSR2 (and a lost terminal as SIGTERM), starts it
+/// again when it crashed, was stopped or is silent (sign_of_life.h), and lets no process of a launcher outlive it.
+/// Signals that mean a stop are noted (stop_order.h), so that the next launcher knows of them too.
 class LauncherWatch {
  public:
   /// Makes this process the reaper of all its descendants. `server` is served meanwhile. Call before any thread.
@@ -37,7 +37,7 @@ class LauncherWatch {
   LauncherLife life_;
   std::optional<LauncherLife::Fault> fault_;  // why this launcher is killed
   int interrupts_ = 0;                        // how often SIGINT was forwarded
-  int stop_signal_ = 0;                       // the last of SIGINT and SIGTERM that was forwarded
+  int stop_signal_ = 0;                       // the last signal that means a stop and was forwarded
   std::optional<Deadline> must_end_;          // once the run was told to stop now
   std::deque<Clock::time_point> crashes_;
 };

@@ -126,7 +126,7 @@ struct Exchange {
   }
 
   Message answer(const fbs::RestartRequest& body) const {
-    supervisor.restart(service_id(body.service(), body.rank()));
+    supervisor.restart(service_id(body.service(), body.rank()), coordinator::unpack(body.binary()));
     return msg::ack(request);
   }
 

@@ -70,6 +70,12 @@ CellState view_cell(const placement::Placement& placement, const service::Contro
     cell.services.push_back({kind, process.pid(), state_of(process), process.restarts, process.detail,
                              operation_of(process, control, placement),
                              age_of(control.services[static_cast<std::size_t>(kind)])});
+    ServiceBinaries::State binary = crew.binaries().of(kind, rank);
+    ServiceState& service = cell.services.back();
+    service.binary = binary.now.file;
+    service.trial = binary.trial;
+    service.refusal = binary.refusal;
+    service.refused = binary.refused;
   }
   return cell;
 }

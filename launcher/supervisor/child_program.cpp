@@ -34,7 +34,7 @@ os::Ending run_child(const os::Command& command, Signals& signals, Deadline dead
   os::Child child = os::spawn(command);
   while (true) {
     if (auto ending = os::poll_ending(child)) return *ending;
-    if (int number = signals.take(); number == SIGINT || number == SIGTERM) {
+    if (means_stop(signals.take())) {
       bool told = end_child(child, program).exit_code == static_cast<int>(ExitCode::can_go_on);
       if (told && command.output_file.empty()) throw ToldError(ExitCode::can_go_on, stopped_text);
       throw Error(ExitCode::can_go_on, stopped_text);

@@ -49,7 +49,7 @@ std::string settings_of_the_user(const std::vector<std::string>& settings) {
 }
 
 /// A run without a checkpoint of its own begins again, from where it began.
-std::string go_on_command(const Options& options, const std::string& ganymede, std::int64_t steps, bool has_own) {
+std::string train_command(const Options& options, const std::string& ganymede, std::int64_t steps, bool has_own) {
   std::string from = has_own || options.from.empty() ? "" : " --from " + shell_word(shortened(options.from));
   std::string nodes;
   for (const auto& node : options.nodes) nodes += (nodes.empty() ? " --node 0 --nodes " : ",") + node.text();
@@ -88,6 +88,14 @@ std::uint64_t steps_of_recipe(const Options& options) {
   }
 }
 
+std::string go_on_command(const RunSummary& summary, const config::Config& config, const Options& options,
+                          const std::string& programs) {
+  bool done = std::max(summary.step, summary.load_step) >= summary.steps;
+  auto more = static_cast<std::int64_t>(more_steps(summary.steps, summary.recipe_steps));
+  return train_command(options, shell_word(shortened(programs + "/ganymede")), done ? more : config.run.steps,
+                       summary.checkpoint.has_value());
+}
+
 std::string closing_lines(const RunSummary& summary, const config::Config& config, const Options& options,
                           const std::string& programs) {
   std::uint64_t step = std::max(summary.step, summary.load_step);
@@ -97,10 +105,7 @@ std::string closing_lines(const RunSummary& summary, const config::Config& confi
                                  human_seconds(summary.seconds));
   if (summary.step > 0) text += fmt::format(": loss {:.4f}", summary.loss);
   if (summary.validation_loss) text += fmt::format(", validation loss {:.4f}", *summary.validation_loss);
-  std::string go_on = go_on_command(
-      options, ganymede,
-      done ? static_cast<std::int64_t>(more_steps(summary.steps, summary.recipe_steps)) : config.run.steps,
-      summary.checkpoint.has_value());
+  std::string go_on = go_on_command(summary, config, options, programs);
   if (summary.checkpoint)
     text += fmt::format("\ncheckpoint: step {} in {}/{}", *summary.checkpoint, shortened(options.run),
                         service::checkpoint_folder);

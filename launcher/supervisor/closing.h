@@ -26,6 +26,10 @@ struct RunSummary {
 std::string closing_lines(const RunSummary& summary, const config::Config& config, const Options& options,
                           const std::string& programs);
 
+/// The command that goes on with the run: to its end, or, where all is done, with more steps.
+std::string go_on_command(const RunSummary& summary, const config::Config& config, const Options& options,
+                          const std::string& programs);
+
 /// The steps that a run which has done `step` is proposed to go on to: those of the recipe itself where they are more.
 std::uint64_t more_steps(std::uint64_t step, std::uint64_t recipe_steps);
 

@@ -43,10 +43,14 @@ Crew::Crew(boost::asio::io_context& io, const config::Config& config, coordinato
   }
 }
 
+os::Command Crew::command_of(const ServiceId& id) const {
+  return service_command(id, config_, machine_, programs_, run_, binaries_.of(id.kind, id.rank).now.file);
+}
+
 std::unique_ptr<ServiceProcess> Crew::make(const ServiceId& id) {
   return std::make_unique<ServiceProcess>(
-      io_, id, service_command(id, config_, machine_, programs_, run_),
-      RestartPolicy(config_.launch.restart_budget, config_.launch.restart_window_seconds), ended_);
+      io_, id, command_of(id), RestartPolicy(config_.launch.restart_budget, config_.launch.restart_window_seconds),
+      ended_);
 }
 
 void Crew::start_all() {

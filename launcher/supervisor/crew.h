@@ -14,6 +14,7 @@
 #include "launcher/supervisor/memory_watch.h"
 #include "launcher/supervisor/outcome.h"
 #include "launcher/supervisor/restart_notes.h"
+#include "launcher/supervisor/service_binaries.h"
 #include "launcher/supervisor/service_process.h"
 #include "launcher/supervisor/terminal.h"
 #include "schemas/messages_generated.h"
@@ -71,8 +72,14 @@ class Crew {
   void watch(double now);
   /// Starts a dead one again. When it may not be: how the run ends because of it.
   std::optional<Outcome> replace(ServiceProcess& process, const os::Ending& ending);
-  /// Kills one by a person's request; its replacement follows. Throws Error when it is not running.
-  void restart(const ServiceId& id);
+  /// Kills one by a person's request; its replacement follows, with the binary that the order names if it names one.
+  /// Throws Error when it is not running, see ServiceBinaries::order too.
+  void restart(const coordinator::RestartOrder& order);
+  /// Why an order was not followed.
+  void refuse(const coordinator::RestartOrder& order, const std::string& why);
+  /// Takes a fault that a process reports of itself when its binary is on trial: then it costs the trial alone.
+  bool take_fault_on_trial(const ServiceId& id, int pid, const std::string& text);
+  const ServiceBinaries& binaries() const { return binaries_; }
 
   bool any_alive() const;
   bool all_running() const;  // or finished
@@ -103,6 +110,9 @@ class Crew {
   std::optional<Stall> fault_of(ServiceProcess& process, const VitalLimits& limits, double now);
   std::optional<OperationSigns> operation_of(const ServiceProcess& process) const;
   VitalLimits limits() const;
+  os::Command command_of(const ServiceId& id) const;
+  bool ends_on_trial(ServiceProcess& process, const os::Ending& ending);
+  void watch_trials(double now);
 
   boost::asio::io_context& io_;
   const config::Config& config_;
@@ -112,6 +122,7 @@ class Crew {
   Terminal& terminal_;
   MemoryWatch memory_;
   RestartNotes notes_;
+  ServiceBinaries binaries_;
   std::vector<std::unique_ptr<ServiceProcess>> services_;
   std::vector<Standby> beside_;
   double watched_;  // seconds

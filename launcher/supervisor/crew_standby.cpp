@@ -40,6 +40,7 @@ void Crew::promote(int rank) {
   before.cancel_restart();
   standby->superseded = true;  // its end may be what is being looked at: watch() forgets it
   standby->since = now_seconds();
+  (*service)->run_from_now_on(command_of((*service)->id()));  // what was ordered for its place meanwhile
   if (!(*service)->alive()) (*service)->start();
 }
 

@@ -52,6 +52,7 @@ void Crew::registered(const ServiceId& id, int pid) {
   process.phase = ServicePhase::running;
   process.signs.registered = true;
   process.registered_as(pid);
+  process.came = now_seconds();
   process.signs.heard = process.signs.advanced = process.signs.grown = now_seconds();
   notes_.back(id.text(), now_seconds());
   if (all_running()) notes_.back(launcher_process, now_seconds());
@@ -81,6 +82,7 @@ void Crew::watch(double now) {
   }
   for (const auto& process : services_) look(*process, limits(), now);
   watch_beside(now);
+  watch_trials(now);
   watched_ = now;
   if (auto warning = memory_.look(now, [this] { return names_by_process(); })) {
     log::warn("{}", *warning);
@@ -153,9 +155,10 @@ std::optional<Outcome> Crew::replace(ServiceProcess& process, const os::Ending& 
   std::string what = fmt::format("{} ended: {}{}", process.id().text(), ending.describe(),
                                  process.killed_because.empty() ? "" : ", " + process.killed_because);
   // A usage fault is the same again in the next process.
-  bool usage = ending.signal == 0 && ending.exit_code == static_cast<int>(ExitCode::usage);
+  bool on_trial = ends_on_trial(process, ending);
+  bool usage = !on_trial && ending.signal == 0 && ending.exit_code == static_cast<int>(ExitCode::usage);
   std::optional<double> delay = 0;
-  if (!process.requested) delay = process.policy.died(now_seconds());
+  if (!process.requested && !on_trial) delay = process.policy.died(now_seconds());
   if (usage || !delay) {
     std::string why = usage ? ""
                             : fmt::format(", more than {} times within {}", config_.launch.restart_budget,
@@ -173,13 +176,6 @@ std::optional<Outcome> Crew::replace(ServiceProcess& process, const os::Ending& 
   terminal_.line(line);
   process.start_after(*delay);
   return std::nullopt;
-}
-
-void Crew::restart(const ServiceId& id) {
-  ServiceProcess& process = at(id.kind, id.rank);
-  if (!process.alive()) fail("The {} is not running now; it is being started.", id.text());
-  process.requested = true;
-  process.signal(SIGKILL, "restarted by request");
 }
 
 }  // namespace ganymede::launcher

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "common/base/log.h"
@@ -11,6 +12,7 @@
 #include "launcher/keeper/stop_order.h"
 #include "launcher/supervisor/answers.h"
 #include "launcher/supervisor/closing.h"
+#include "launcher/supervisor/go_on.h"
 #include "launcher/supervisor/last_metrics.h"
 #include "launcher/supervisor/launching.h"
 #include "launcher/supervisor/memory_estimate.h"
@@ -45,6 +47,7 @@ struct Launch : Launching {
   WelcomeParts welcome_parts(Cells& cells);
   config::Config recipe_now() const;
   Outcome supervise(Cells& cells, StepLog& steps);
+  void tell_end(const RunSummary& summary, const config::Config& config);
   void close(const Outcome& outcome, const StepLog& steps, std::uint64_t load_step);
 };
 
@@ -105,7 +108,7 @@ Outcome Launch::end_as_ordered() {
     summary.load_step = find_start({}, options.from, terminal).step();
   }
   summary.seconds = now_seconds() - began;
-  terminal.line(closing_lines(summary, config, options, programs));
+  tell_end(summary, config);
   return {summary.step >= summary.steps ? ExitCode::done : ExitCode::can_go_on, "", summary.checkpoint};
 }
 
@@ -193,21 +196,28 @@ Outcome Launch::supervise(Cells& cells, StepLog& steps) {
   return outcome;
 }
 
+/// To the person at the terminal, and, as a file, to one elsewhere who has asked for it.
+void Launch::tell_end(const RunSummary& summary, const config::Config& config) {
+  terminal.line(closing_lines(summary, config, options, programs));
+  const char* folder = std::getenv("PWD");
+  note_go_on({folder ? folder : "", go_on_command(summary, config, options, programs)});
+}
+
 void Launch::close(const Outcome& outcome, const StepLog& steps, std::uint64_t load_step) {
   terminal.live("");
   if (!outcome.text.empty()) return;
   double seconds = now_seconds() - began;
   door = std::make_unique<PhaseServer>(options.run, "stopping", "showing a sample");
   if (outcome.code == ExitCode::done) show_sample(ready.config, options, programs, signals, terminal);
-  terminal.line(closing_lines({.step = steps.last_step(),
-                               .steps = static_cast<std::uint64_t>(ready.config.run.steps),
-                               .load_step = load_step,
-                               .loss = steps.last_loss(),
-                               .validation_loss = steps.validation_loss(),
-                               .checkpoint = outcome.checkpoint,
-                               .seconds = seconds,
-                               .recipe_steps = steps_of_recipe(options)},
-                              ready.config, options, programs));
+  tell_end({.step = steps.last_step(),
+            .steps = static_cast<std::uint64_t>(ready.config.run.steps),
+            .load_step = load_step,
+            .loss = steps.last_loss(),
+            .validation_loss = steps.validation_loss(),
+            .checkpoint = outcome.checkpoint,
+            .seconds = seconds,
+            .recipe_steps = steps_of_recipe(options)},
+           ready.config);
 }
 
 /// There is nothing to train: the run has its steps, or was ordered to stop.

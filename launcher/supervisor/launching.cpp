@@ -3,12 +3,18 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
+#include "launcher/keeper/ended_launcher.h"
+#include "launcher/supervisor/go_on.h"
+#include "launcher/supervisor/service_binaries.h"
 
 namespace ganymede::launcher {
 
 Launching::Launching(const Options& given, const std::string& folder)
     : options(given), programs(folder), terminal(STDOUT_FILENO) {
   open_door();
+  if (keeper::ended_launcher()) return;  // it goes on with the run of the one before
+  clear_go_on();
+  if (std::string line = ServiceBinaries::clear(); !line.empty()) terminal.line(line);
 }
 
 void Launching::open_door() {

@@ -90,7 +90,7 @@ void NodeSupervisor::registered(const ServiceId& id, int pid) {
 
 void NodeSupervisor::fatal(const ServiceId& id, int pid, int exit_code, const std::string& text) {
   crew_.at(id.kind, id.rank);  // throws for one that does not exist
-  if (epoch_.crew().fault(pid, text)) return;
+  if (epoch_.crew().fault(pid, text) || crew_.take_fault_on_trial(id, pid, text)) return;
   std::string line = fmt::format("{}: {}", id.text(), text);
   log::error("{}", line);
   if (phase_ == Phase::working) break_down({exit_code_of(exit_code), line});
@@ -172,9 +172,10 @@ void NodeSupervisor::restart_as_ordered(const coordinator::NodeWishes& wishes) {
     if (order.number <= last || phase_ != Phase::working) continue;
     last = order.number;
     try {
-      crew_.restart({order.kind, order.rank});
+      crew_.restart(order);
     } catch (const Error& error) {
       log::warn("{}", error.what());
+      if (order.binary) crew_.refuse(order, fmt::format("Node {}: {}", parts_.node, error.what()));
     }
   }
 }

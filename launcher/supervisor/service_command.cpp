@@ -60,7 +60,7 @@ void check_wrapper(const std::string& wrap_worker) {
 }
 
 os::Command service_command(const ServiceId& id, const config::Config& config, const os::Machine& machine,
-                            const std::string& programs, const std::string& run) {
+                            const std::string& programs, const std::string& run, const std::string& binary) {
   os::Command command;
   if (id.kind == service::Kind::worker) {
     std::istringstream words(config.launch.wrap_worker);
@@ -73,7 +73,8 @@ os::Command service_command(const ServiceId& id, const config::Config& config, c
   } else {
     command.output_file = fmt::format("{}/{}.out", service::log_folder, id.stem());
   }
-  command.arguments.push_back(fmt::format("{}/ganymede-{}", programs, service::name(id.kind)));
+  command.arguments.push_back(binary.empty() ? fmt::format("{}/ganymede-{}", programs, service::name(id.kind))
+                                             : fmt::format("{}/{}", run, binary));
   for (const std::string& argument : {std::string("--run"), run, std::string("--rank"), std::to_string(id.rank)})
     command.arguments.push_back(argument);
   if (id.kind == service::Kind::worker) command.environment = worker_environment(config, machine);

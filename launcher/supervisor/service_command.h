@@ -12,10 +12,11 @@
 namespace ganymede::launcher {
 
 /// The program of one service with arguments, environment and output file. `programs` is the folder where the programs
-/// lie, `run` the run directory (absolute). A wrapped worker (launch.wrap_worker) keeps the launcher's own output, so
+/// lie, `run` the run directory (absolute); `binary`: the program in the place of the one there, a file in the run
+/// directory; empty: that one. A wrapped worker (launch.wrap_worker) keeps the launcher's own output, so
 /// that a person can work with the wrapper.
 os::Command service_command(const ServiceId& id, const config::Config& config, const os::Machine& machine,
-                            const std::string& programs, const std::string& run);
+                            const std::string& programs, const std::string& run, const std::string& binary = "");
 
 /// Throws Error(usage) when launch.wrap_worker names a program that is not there.
 void check_wrapper(const std::string& wrap_worker);

@@ -23,6 +23,11 @@ ServiceProcess::ServiceProcess(boost::asio::io_context& io, ServiceId id, os::Co
       ended_(std::move(ended)),
       timer_(io) {}
 
+void ServiceProcess::run_from_now_on(os::Command command) {
+  command_ = std::move(command);
+  wrapped_ = command_.output_file.empty();
+}
+
 void ServiceProcess::start() {
   GANYMEDE_CHECK(!child_, "a second {} was started while process {} lives", id_.text(), pid());
   start_wanted_ = false;
@@ -35,6 +40,7 @@ void ServiceProcess::start() {
   stood_since = 0;
   stall = {};
   own_pid_ = 0;
+  fault.clear();
   condemned.clear();
   log::info("{} started as process {}", id_.text(), pid());
   watch();

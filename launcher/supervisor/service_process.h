@@ -28,6 +28,8 @@ class ServiceProcess {
   /// `ended` is called in the io_context's thread each time its process ended and was reaped.
   ServiceProcess(boost::asio::io_context& io, ServiceId id, os::Command command, RestartPolicy policy, Ended ended);
 
+  /// What is started from now on.
+  void run_from_now_on(os::Command command);
   /// Starts the process. Throws Error when that is impossible. The process before must have ended.
   void start();
   /// Starts it after `seconds`, unless `cancel_restart` comes first. A start that fails counts as a death.
@@ -52,12 +54,14 @@ class ServiceProcess {
   ServicePhase phase = ServicePhase::absent;
   VitalSigns signs;
   StallWatch stall;
+  double came = 0;         // seconds, when it registered
   bool waits = false;      // it waits for others, as it says itself
   bool finished = false;   // it ended because its work is done
   bool requested = false;  // its coming end was ordered by a person and is no fault
   int restarts = 0;
   std::string detail;  // what it said last that it does
   std::string killed_because;
+  std::string fault;           // that it reported of itself before its end
   std::string condemned;       // why it is about to be killed; empty: it is not
   double condemned_since = 0;  // seconds
   double stood_since = 0;      // when it began to stand still, if it was killed because of that; 0: it was not

@@ -15,7 +15,7 @@ namespace ganymede::launcher {
 Signals::Signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (int number : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&set, number);
+  for (int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) sigaddset(&set, number);
   fd_ = os::Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd_) fail("Signals cannot be received: {}.", std::strerror(errno));
 }
@@ -40,9 +40,10 @@ void Signals::wait() {
                           });
 }
 
+bool means_stop(int number) { return number == SIGINT || number == SIGTERM || number == SIGUSR2; }
+
 void stop_if_signalled(Signals& signals) {
-  int number = signals.take();
-  if (number == SIGINT || number == SIGTERM) throw Error(ExitCode::can_go_on, stopped_text);
+  if (means_stop(signals.take())) throw Error(ExitCode::can_go_on, stopped_text);
 }
 
 }  // namespace ganymede::launcher

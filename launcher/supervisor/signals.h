@@ -9,7 +9,7 @@
 
 namespace ganymede::launcher {
 
-/// SIGINT, SIGTERM and SIGUSR1 of this process as a file descriptor. os::block_signals comes first.
+/// SIGINT, SIGTERM, SIGUSR1 and SIGUSR2 of this process as a file descriptor. os::block_signals comes first.
 class Signals {
  public:
   Signals();
@@ -30,6 +30,10 @@ class Signals {
 
 /// Why a launcher ends that was stopped while it had no services.
 constexpr const char* stopped_text = "Stopped; the same command goes on.";
+
+/// Whether a signal means that the run is to end in order: all but SIGUSR1. SIGUSR2 is what a batch system is asked to
+/// send some time before it ends a job.
+bool means_stop(int number);
 
 /// Throws Error(can_go_on) when a signal that means a stop has come.
 void stop_if_signalled(Signals& signals);

@@ -1,6 +1,7 @@
 #include "launcher/supervisor/supervisor.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "common/base/log.h"
 #include "common/base/text.h"
@@ -35,6 +36,8 @@ Supervisor::Supervisor(SupervisorParts parts)
       changes_(parts_.recipe, parts_.job, parts_.cells, epochs_, parts_.said),
       swap_({parts_.job, parts_.cells, crew_, changes_, epochs_, parts_.terminal, parts_.budget,
              static_cast<std::uint64_t>(parts_.config.run.steps), [this] { return epochs_elsewhere(); }}),
+      limit_(std::getenv(TimeLimit::variable), wall_seconds(), parts_.config.launch.end_margin_seconds,
+             parts_.segment_bytes),
       timer_(parts_.io),
       farewell_(parts_.io),
       restart_timer_(parts_.io),
@@ -50,6 +53,7 @@ Supervisor::Supervisor(SupervisorParts parts)
 
 Outcome Supervisor::run() {
   parts_.signals.watch(parts_.io, [this](int number) { on_signal(number); });
+  if (!limit_.warning().empty()) parts_.terminal.line(limit_.warning());
   crew_.start_all();
   tick();
   parts_.io.run();
@@ -87,7 +91,7 @@ void Supervisor::heartbeat(const ServiceId& id, const fbs::Heartbeat& beat) { cr
 
 void Supervisor::fatal(const ServiceId& id, int pid, int exit_code, const std::string& text) {
   crew_.at(id.kind, id.rank);  // throws for one that does not exist
-  if (swap_.crew().fault(pid, text)) return;
+  if (swap_.crew().fault(pid, text) || crew_.take_fault_on_trial(id, pid, text)) return;
   bool known = exit_code == static_cast<int>(ExitCode::usage) || exit_code == static_cast<int>(ExitCode::can_go_on);
   std::string line = fmt::format("{}: {}", id.text(), text);
   log::error("{}", line);
@@ -119,6 +123,7 @@ void Supervisor::generation_failed(std::uint64_t generation, int rank, const std
 
 void Supervisor::step(const fbs::StepReport& report) {
   note_restarts();
+  if (report.step() > parts_.steps.last_step()) limit_.step_took(report.step_ms() / 1e3);
   write_steps([&] {
     make_good(report.step());
     parts_.steps.take(report, around());
@@ -164,6 +169,7 @@ void Supervisor::committed(std::uint64_t step, std::uint64_t bytes, double secon
   if (last_committed_ && *last_committed_ >= step) return;
   last_committed_ = step;
   checkpoint_parts_.committed(step);
+  limit_.save_took(seconds);
   std::string line = fmt::format("checkpoint of step {}: {} in {}", step, human_bytes(static_cast<double>(bytes)),
                                  human_seconds(seconds));
   log::info("{}", line);

@@ -24,6 +24,7 @@
 #include "launcher/supervisor/reforming.h"
 #include "launcher/supervisor/signals.h"
 #include "launcher/supervisor/step_log.h"
+#include "launcher/supervisor/time_limit.h"
 
 namespace ganymede::launcher {
 
@@ -85,7 +86,8 @@ class Supervisor {
   void stop_now();
   void stop_now_after_answer();
   void checkpoint();
-  void restart(const ServiceId& id);
+  /// Throws Error for what cannot be. Another node follows it when it hears of it, or says in its state why not.
+  void restart(const ServiceId& id, const std::optional<coordinator::ServiceBinary>& binary);
   /// Every service of every node writes the stacks of its threads beside its log.
   void order_stacks();
   /// See Changes.
@@ -132,6 +134,7 @@ class Supervisor {
   void watch_restarts();
   void note_where(const std::string& reason);
   void watch_draining(double now);
+  void watch_time_limit();
   void watch_changes();
   std::vector<std::optional<coordinator::EpochProgress>> epochs_elsewhere() const;
   StepSurroundings around();
@@ -155,6 +158,7 @@ class Supervisor {
   Epochs epochs_;
   Changes changes_;
   OptimizerSwap swap_;
+  TimeLimit limit_;  // of the batch job
   boost::asio::steady_timer timer_, farewell_, restart_timer_;
   keeper::SignOfLife life_;
   Phase phase_ = Phase::working;

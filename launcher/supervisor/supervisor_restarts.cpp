@@ -70,14 +70,16 @@ void Supervisor::note_where(const std::string& reason) {
   launcher::note_where(reason, cells);
 }
 
-void Supervisor::restart(const ServiceId& id) {
+void Supervisor::restart(const ServiceId& id, const std::optional<coordinator::ServiceBinary>& binary) {
   if (phase_ != Phase::working) fail("The run is ending; no service is started again.");
   if (int ranks = parts_.config.parallel.ranks; id.rank < 0 || id.rank >= ranks)
     fail_usage("There is no {}: {}.", id.text(),
                ranks == 1 ? "the only rank is 0" : fmt::format("ranks are 0 to {}", ranks - 1));
-  if (nodes_.node_of(id.rank) == 0) return crew_.restart(id);
+  coordinator::RestartOrder given{id.kind, id.rank, coordinator::event_number(), binary};
+  if (nodes_.node_of(id.rank) == 0) return crew_.restart(given);
+  if (binary) require_same_protocol(id.kind, *binary);
   std::erase_if(orders_, [&](const auto& one) { return one.order.kind == id.kind && one.order.rank == id.rank; });
-  orders_.push_back({{id.kind, id.rank, coordinator::event_number()}, now_seconds()});
+  orders_.push_back({given, now_seconds()});
 }
 
 }  // namespace ganymede::launcher

@@ -38,6 +38,7 @@ void Supervisor::tick() {
     consider_first_generation();
     consider_finish();
     watch_draining(now);
+    watch_time_limit();
     watch_changes();
     note_restarts();
     swap_.watch(now);
@@ -63,6 +64,15 @@ void Supervisor::watch_draining(double now) {
                     "made progress for {} (launch.stop_timeout_seconds); see {}/checkpoint.*.log.",
                     parts_.cells.decided_step(), human_seconds(patience), service::log_folder)},
        false);
+}
+
+void Supervisor::watch_time_limit() {
+  if (stopping_ || phase_ != Phase::working) return;
+  auto why = limit_.due(wall_seconds());
+  if (!why) return;
+  log::info("{}", *why);
+  parts_.terminal.line(*why);
+  stop();
 }
 
 void Supervisor::watch_changes() {

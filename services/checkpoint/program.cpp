@@ -10,7 +10,8 @@
 namespace ganymede::checkpoint {
 
 int program(int argc, char** argv) {
-  bool is_service = argc > 1 && (std::string_view(argv[1]) == "--run" || std::string_view(argv[1]) == "--rank");
+  std::string_view first = argc > 1 ? argv[1] : "";
+  bool is_service = first == "--run" || first == "--rank" || first == "--protocol";
   return is_service ? service::run(service::Kind::checkpoint, argc, argv, service_body) : commands(argc, argv);
 }
 

@@ -19,7 +19,7 @@
 namespace ganymede::data {
 namespace {
 
-constexpr const char* service_flags[] = {"--run", "--rank"};
+constexpr const char* service_flags[] = {"--run", "--rank", "--protocol"};
 
 void add_pack(CLI::App& app) {
   auto* command = app.add_subcommand("pack", "Pack text into a dataset: tokens in rows of one length");

@@ -117,7 +117,8 @@ void serve_beside(service::Context& context, const Beside& beside) {
 }  // namespace
 
 int program(int argc, char** argv, const Beside& beside) {
-  bool service = argc > 1 && (std::string(argv[1]) == "--run" || std::string(argv[1]) == "--rank");
+  std::string first = argc > 1 ? argv[1] : "";
+  bool service = first == "--run" || first == "--rank" || first == "--protocol";
   auto body = [&](service::Context& context) { serve_beside(context, beside); };
   return service ? service::run(service::Kind::optimizer, argc, argv, body)
                  : run_command(prefix, [&] { return command(argc, argv); });

@@ -8,6 +8,7 @@
 
 #include "common/base/error.h"
 #include "tests/support/fake_programs.h"
+#include "tests/support/other_builds.h"
 #include "tests/support/process_wait.h"
 #include "tests/support/training_run.h"
 
@@ -72,7 +73,8 @@ TEST_F(LauncherFault, CrashIsNamedBySignalAndStack) {
   play("OPTIMIZER", "crash");
   EXPECT_EQ(run_.train(), 1);
   EXPECT_THAT(run_.output(), HasSubstr("killed by SIGSEGV"));
-  EXPECT_THAT(run_.output(), HasSubstr("crashed by SIGSEGV"));
+  EXPECT_THAT(run_.output(), HasSubstr("crashed by SIGSEGV, stack:\n"));
+  EXPECT_THAT(run_.output(), HasSubstr("/ganymede-optimizer(")) << "a frame of it";
   expect_nothing_left();
 }
 
@@ -164,7 +166,8 @@ TEST_F(LauncherFault, RestartByCommandIsNotChargedToTheBudget) {
   wait_until_all_run();
   for (int i = 0; i < 4; ++i) {
     int before = run_.pid_of("checkpoint", 0);
-    EXPECT_EQ(run_.ganymede({"ctl", run_.folder(), "restart", "checkpoint", "--rank", "0"}).exit_code, 0);
+    EXPECT_EQ(run_.ganymede({"ctl", run_.folder(), "restart", "checkpoint", "--rank", "0", "--wait", "0"}).exit_code,
+              0);
     wait_until([&] { return run_.pid_of("checkpoint", 0) != before; }, 10, "a new checkpoint service");
     wait_until_all_run();
   }
@@ -173,6 +176,25 @@ TEST_F(LauncherFault, RestartByCommandIsNotChargedToTheBudget) {
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.output, HasSubstr("no data of rank 7"));
 }
+
+/// What a build does that registers and only then fails; the budget would not bear it.
+class LauncherFaultOfABuild : public LauncherFault, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(LauncherFaultOfABuild, CostsTheTrialAloneAndTheServiceGoesBack) {
+  run_.start();
+  wait_until_all_run();
+  std::string program = programs_.path() + "/ganymede-data";
+  std::string bad = play_build(program, dataset_.path() + "/bad",
+                               "FAKE_DATA=" + std::string(GetParam()) + " exec " + program + " \"$@\"");
+  auto answer = run_.ganymede({"ctl", run_.folder(), "restart", "data", "--rank", "1", "--binary", bad}, 60);
+  EXPECT_EQ(answer.exit_code, 1) << answer.output;
+  EXPECT_THAT(answer.output, HasSubstr("it runs the installed program again"));
+  wait_until_all_run();
+  EXPECT_TRUE(run_.running());
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, LauncherFaultOfABuild, ::testing::Values("fatal", "crash", "die", "usage"),
+                         [](const auto& one) { return one.param; });
 
 TEST_F(LauncherFault, KilledLauncherIsReplacedAndGoesOnAboveTheGenerationsSeen) {
   run_.start();

@@ -10,6 +10,7 @@
 #include "common/msg/curve.h"
 #include "tests/support/fake_programs.h"
 #include "tests/support/network/nodes_run.h"
+#include "tests/support/other_builds.h"
 #include "tests/support/process_wait.h"
 
 /// Launchers of several nodes among themselves; fake services stand for the real ones.
@@ -88,10 +89,32 @@ TEST_F(Launchers, AServiceOfAnotherNodeIsRestartedByRequest) {
   run_.start();
   wait_for_generation(1);
   int before = pid("data", 2);
-  auto answer = run_.first().ganymede({"ctl", run_.folder(0), "restart", "data", "--rank", "2"});
+  auto answer = run_.first().ganymede({"ctl", run_.folder(0), "restart", "data", "--rank", "2", "--wait", "0"});
   EXPECT_EQ(answer.exit_code, 0) << answer.output;
   wait_until([&] { return pid("data", 2) != before && all_run(); }, 20, "another data server of rank 2");
   EXPECT_EQ(status()["cells"][2]["services"]["data"]["restarts"], 1);
+  stop_now();
+}
+
+TEST_F(Launchers, AServiceOfAnotherNodeGoesOverToAnotherBuildWhereThatCanWork) {
+  run_.start();
+  wait_for_generation(1);
+  std::string program = programs_.path() + "/ganymede-data";
+  auto restart = [&](const std::string& name, const std::string& seconds) {
+    std::string build = play_build(program, dataset_.path() + "/" + name, "exec " + program + " \"$@\" # " + name);
+    return run_.first().ganymede(
+        {"ctl", run_.folder(0), "restart", "data", "--rank", "2", "--binary", build, "--wait", seconds});
+  };
+  EXPECT_EQ(restart("other", "0").exit_code, 0);
+  auto binary = [&] { return status()["cells"][2]["services"]["data"].value("binary", ""); };
+  wait_until([&] { return binary().starts_with("programs/ganymede-data.") && all_run(); }, 20, "another build");
+  EXPECT_TRUE(std::filesystem::exists(run_.folder(1) + "/" + binary())) << "a copy in the node's own folder";
+  std::string kept = binary();
+  std::ofstream(run_.folder(1) + "/config.toml", std::ios::app) << "[data]\n";
+  auto refused = restart("third", "20");
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.output, HasSubstr("Node 1: "));
+  EXPECT_EQ(binary(), kept);
   stop_now();
 }
 

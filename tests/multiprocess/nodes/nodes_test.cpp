@@ -103,6 +103,26 @@ TEST_F(RealNodes, ACableThatIsOutForAMomentChangesNothing) {
   expect_as_on_one_node(run);
 }
 
+TEST(Nodes, ABatchSystemsWarningToAnyNodeEndsAllInOrder) {
+  NodesRun run(2, two_nodes({"run.steps=100000"}));
+  run.start();
+  run.first().wait_for_step(3, 150);
+  run.signal(1, SIGUSR2);
+  EXPECT_THAT(run.wait(), ElementsAre(75, 75)) << run.output(0) << run.output(1);
+  EXPECT_THAT(run.output(0), HasSubstr("checkpoint: step " + std::to_string(run.first().last_step()) + " in "));
+  EXPECT_THAT(run.output(0), HasSubstr("\ngo on with: "));
+  expect_nothing_left(run);
+}
+
+TEST(Nodes, ADrainByWayOfAnyNodeWaitsForItsEnd) {
+  NodesRun run(2, two_nodes({"run.steps=100000"}));
+  run.start();
+  run.first().wait_for_step(3, 150);
+  auto answer = run.first().ganymede({"ctl", run.folder(1), "drain"}, 120);
+  EXPECT_EQ(answer.exit_code, 0) << answer.output;
+  EXPECT_THAT(run.wait(), ElementsAre(75, 75)) << run.output(0) << run.output(1);
+}
+
 TEST(Nodes, AKilledWorkerOfAnotherNodeComesBack) {
   NodesRun run(2, two_nodes());
   run.start();

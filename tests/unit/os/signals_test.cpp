@@ -48,6 +48,15 @@ TEST(Signals, BlockedOnesAreReceivedByTheWait) {
   EXPECT_EQ(status, 0);
 }
 
+TEST(Signals, TheWarningOfABatchSystemHurtsNobody) {
+  auto [status, text] = in_child([] {
+    block_signals();
+    ::raise(SIGUSR2);
+    if (wait_signal(1) != 0) ::_exit(1);
+  });
+  EXPECT_EQ(status, 0);
+}
+
 TEST(Signals, BrokenPipeDoesNotKill) {
   auto [status, text] = in_child([] {
     block_signals();
