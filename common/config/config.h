@@ -30,6 +30,7 @@ struct Run {
   std::string name = "run";
   std::uint64_t seed = 1;
   std::int64_t steps = 100;
+  std::vector<std::string> skip_steps;  // "120-135", "400": what their batches teach is left out (step_ranges.h)
 };
 
 struct Parallel {
@@ -204,6 +205,7 @@ struct Elastic {
 
 struct Check {
   bool measure_operations = false;  // operations run one at a time; durations go to operations.<rank>.json
+  std::int64_t replay_every = 0;    // steps; their gradients are computed twice and compared bit by bit; 0: never
 };
 
 struct Launch {

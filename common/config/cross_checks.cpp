@@ -5,6 +5,7 @@
 
 #include "common/base/error.h"
 #include "common/config/field.h"
+#include "common/config/step_ranges.h"
 
 namespace ganymede::config {
 namespace {
@@ -148,6 +149,16 @@ void check_steps(const Config& c, const Origin& origin) {
 }
 
 /// Parameters are computed with as they are gathered; only fp8 is decoded, into either compute type.
+void check_skipped_steps(const Config& c, const Origin& origin) {
+  for (const std::string& text : c.run.skip_steps) {
+    if (read_step_range(text)) continue;
+    fail_usage(
+        "{}: key 'run.skip_steps' has {}, which is neither a step such as \"400\" nor steps such as \"120-135\", from "
+        "1 on and the smaller first.",
+        origin("run.skip_steps"), toml_text(text));
+  }
+}
+
 void check_formats(const Config& c, const Origin& origin) {
   bool bf16 = c.compute.dtype == Dtype::bf16;
   ParameterWire other = bf16 ? ParameterWire::fp32 : ParameterWire::bf16;
@@ -208,7 +219,7 @@ void check_groups(const Config& c, const Origin& origin) {
 
 void cross_check(const Config& config, const Origin& origin) {
   for (auto check : {check_names, check_parallel, check_elastic, check_attention, check_experts, check_data,
-                     check_sizes, check_steps, check_formats, check_groups}) {
+                     check_sizes, check_steps, check_skipped_steps, check_formats, check_groups}) {
     check(config, origin);
   }
 }

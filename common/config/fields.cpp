@@ -58,6 +58,8 @@ std::vector<Field> run_fields(Config& c) {
       {"run.name", &c.run.name, any, "name in logs and reports; when not given, that of the recipe's file"},
       {"run.seed", &c.run.seed, from(0), "of initial values and of the order of the data"},
       {"run.steps", &c.run.steps, from(1, 1e12), "steps in total"},
+      {"run.skip_steps", &c.run.skip_steps, any,
+       "steps whose batches are not trained on, such as [\"120-135\", \"400\"]; they count, and change nothing"},
       {"parallel.ranks", &c.parallel.ranks, from(1, 65536), "cells in the world"},
       {"parallel.expert_group", &c.parallel.expert_group, from(1, 1024), "ranks that split the experts between them"},
       {"parallel.replicas", &c.parallel.replicas, from(1, 65536), "data-parallel copies of the sharded model"},
@@ -215,6 +217,9 @@ std::vector<Field> output_fields(Config& c) {
       {"sample.temperature", &c.sample.temperature, from(0, 100), "0: always the likeliest token"},
       {"check.measure_operations", &c.check.measure_operations, any,
        "run operations one at a time, write their durations to operations.RANK.json for `ganymede plan --measured`"},
+      {"check.replay_every", &c.check.replay_every, from(0, 1e12),
+       "every so many steps the gradients are computed twice; a rank that has others the second time ends the run; 0: "
+       "never"},
   };
 }
 

@@ -168,6 +168,13 @@ StepPlan build(const config::Config& config, const placement::Placement& placeme
     add_matrix_updates(builder, -1);
     return builder.finish();
   }
+  if (kind == PlanKind::skip) {
+    Builder builder(config, placement);
+    for (OperationKind one :
+         {OperationKind::wait_batch, OperationKind::wait_update, OperationKind::vote, OperationKind::decide})
+      builder.add({.kind = one, .lane = Lane::host});
+    return builder.finish();
+  }
   bool train = kind == PlanKind::train;
   int rows = train ? placement::rows_of(config, placement.rank).count
                    : (config.validation.rows + placement.world - 1) / placement.world;

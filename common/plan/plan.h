@@ -128,8 +128,9 @@ struct StepPlan {
   std::int64_t rotary_bytes = 0;  // tables of rotations, beside the pool
 };
 
-/// update: what a step has after its decision, for a step that was decided before (matrices alone).
-enum class PlanKind { train, validate, update };
+/// update: what a step has after its decision, for a step that was decided before (matrices alone). skip: a step of
+/// which nothing is computed, because its batch is left out.
+enum class PlanKind { train, validate, update, skip };
 
 /// Whether a rank holds the bucket whole (a shard group of one, state not sharded over replicas): then its gradients
 /// are written to the segment `gradients` in place, and its parameters are read from the segment `working`, unless they

@@ -135,8 +135,21 @@ Segment Segment::create(int fd, const Layout& layout, std::uint64_t job) {
   return segment;
 }
 
+namespace {
+
+Header read_header_of(int fd, const std::string& name) {
+  try {
+    return read_header(fd);
+  } catch (const Error& error) {
+    fail("Segment \"{}\" is damaged. {} Start the same command again: the run goes on from its last checkpoint.", name,
+         error.what());
+  }
+}
+
+}  // namespace
+
 Segment Segment::attach(int fd, const Layout& layout, std::uint64_t job) {
-  Header found = read_header(fd);
+  Header found = read_header_of(fd, layout.name);
   if (found.job != job) {
     fail("Segment \"{}\" belongs to job {:016x}, not to job {:016x}: end the other run first.", found.layout.name,
          found.job, job);

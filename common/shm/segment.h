@@ -9,8 +9,8 @@
 #include "common/base/error.h"
 
 /// Shared-memory segments: memfds held by the keeper, described by a table of their own, opened by any process.
-/// On the wire and in memory: 64-byte prefix (magic, layout version, layout hash, job id, size, table and data
-/// offsets), a FlatBuffers table (`schemas/segment.fbs`) that names every tensor, then the data. Offsets, never
+/// On the wire and in memory: 64-byte prefix (magic, layout version, layout hash, job id, size, sizes of the head,
+/// its checksum), a FlatBuffers table (`schemas/segment.fbs`) that names every tensor, then the data. Offsets, never
 /// pointers.
 namespace ganymede::shm {
 
@@ -44,8 +44,8 @@ class Segment {
  public:
   /// Writes prefix and table into a new, zeroed memfd of `layout.size` bytes and maps it.
   static Segment create(int fd, const Layout& layout, std::uint64_t job);
-  /// Maps an existing one; throws Error when magic, version, job, size or layout hash are not as expected, and
-  /// says which entry differs.
+  /// Maps an existing one; throws Error when its head is damaged, when job, size or layout hash are not as expected,
+  /// and says which entry differs.
   static Segment attach(int fd, const Layout& layout, std::uint64_t job);
   /// Reads the table of any segment (for `ctl segments`). Everything in it is checked: sizes, offsets, types, names
   /// and the hash. Throws Error when it is not a segment or is damaged. Maps nothing, so a file that shrinks

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 
+#include "common/base/hash.h"
 #include "schemas/segment_generated.h"
 
 namespace ganymede::shm {
@@ -42,11 +44,10 @@ SegmentPrefix read_prefix(int fd) {
   }
   if (prefix.size != size) damaged(fmt::format("it says {} bytes but has {}", prefix.size, size));
   if (prefix.size % size_granularity != 0) damaged(fmt::format("its size {} is no multiple of 2 MiB", prefix.size));
-  if (prefix.table_offset != sizeof(SegmentPrefix) || prefix.table_bytes > largest_table ||
-      prefix.table_bytes > size - sizeof(SegmentPrefix) || prefix.data_offset > size ||
-      prefix.data_offset < sizeof(SegmentPrefix) + prefix.table_bytes) {
-    damaged(fmt::format("its table (byte {}, {} bytes) or data (byte {}) lies outside of it", prefix.table_offset,
-                        prefix.table_bytes, prefix.data_offset));
+  if (prefix.table_bytes > largest_table || prefix.table_bytes > size - sizeof(SegmentPrefix) ||
+      prefix.data_offset > size || prefix.data_offset < sizeof(SegmentPrefix) + prefix.table_bytes) {
+    damaged(fmt::format("its table ({} bytes) or data (byte {}) lies outside of it", prefix.table_bytes,
+                        prefix.data_offset));
   }
   return prefix;
 }
@@ -104,16 +105,24 @@ std::vector<std::byte> header_bytes(const Layout& layout, std::uint64_t job) {
   prefix.size = layout.size;
   prefix.table_bytes = table.size();
   prefix.data_offset = sizeof(prefix) + table.size();
+  prefix.checksum = checksum(prefix, table);
   std::vector<std::byte> bytes(sizeof(prefix) + table.size());
   std::memcpy(bytes.data(), &prefix, sizeof(prefix));
   std::memcpy(bytes.data() + sizeof(prefix), table.data(), table.size());
   return bytes;
 }
 
+std::uint64_t checksum(const SegmentPrefix& prefix, std::span<const std::byte> table) {
+  auto words = std::as_bytes(std::span(&prefix, 1)).first(offsetof(SegmentPrefix, checksum));
+  return hash64(table, hash64(words));
+}
+
 Header read_header(int fd) {
   SegmentPrefix prefix = read_prefix(fd);
   std::vector<std::uint64_t> aligned((prefix.table_bytes + 7) / 8);
-  read_exactly(fd, prefix.table_offset, aligned.data(), prefix.table_bytes);
+  read_exactly(fd, sizeof(prefix), aligned.data(), prefix.table_bytes);
+  if (checksum(prefix, std::as_bytes(std::span(aligned)).first(prefix.table_bytes)) != prefix.checksum)
+    damaged("its head is not as it was written, by its checksum");
   const auto* table = reinterpret_cast<const std::uint8_t*>(aligned.data());
   // The bounds stop a table that refers to itself over and over; 4096 entries are far beyond any segment of ours.
   flatbuffers::Verifier verifier(table, prefix.table_bytes, 8, 4096);

@@ -17,6 +17,7 @@ std::string outlying(const char* figure, double value, const Moments& moments) {
 }  // namespace
 
 SkipReason why_skipped(const VoteSum& step, const StepStatistics& before, SkipReason previous, const SkipRules& rules) {
+  if (rules.listed) return ends_run(previous, rules) ? SkipReason::stopping : SkipReason::listed;
   if (!step.finite || !std::isfinite(step.loss) || !std::isfinite(step.grad_norm)) return SkipReason::non_finite;
   if (ends_run(previous, rules)) return SkipReason::stopping;
   if (rules.outlier_z == 0 || !has_enough(before, rules.outlier_window)) return SkipReason::none;
@@ -41,6 +42,8 @@ const char* name(SkipReason reason) {
       return "grad_norm";
     case SkipReason::stopping:
       return "stopping";
+    case SkipReason::listed:
+      return "listed";
   }
   return "unknown";
 }
@@ -57,6 +60,8 @@ std::string describe_skip(const DecisionRecord& record) {
       return outlying("gradient norm", record.grad_norm, record.statistics.grad_norm);
     case SkipReason::stopping:
       return "the run ends because of a step before it, as soon as its last checkpoint can be ordered";
+    case SkipReason::listed:
+      return "run.skip_steps leaves out what its batch teaches";
   }
   return "for a reason that this program does not know";
 }

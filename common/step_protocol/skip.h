@@ -16,6 +16,7 @@ enum class SkipReason : std::uint64_t {
   loss,        // outlying
   grad_norm,   // outlying
   stopping,    // the run ends because of a step before, as soon as its last checkpoint can be ordered
+  listed,      // run.skip_steps names it: nobody has computed anything of it
 };
 
 /// What the configuration says about it (optimizer.policy, outlier_z, outlier_window).
@@ -23,6 +24,7 @@ struct SkipRules {
   bool stop_on_non_finite = false;
   double outlier_z = 0;                // standard deviations above the mean; 0: no step is outlying
   std::uint64_t outlier_window = 128;  // steps
+  bool listed = false;                 // run.skip_steps names this step
 };
 
 /// A step as all ranks together see it.

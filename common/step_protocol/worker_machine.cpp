@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "common/base/error.h"
 
@@ -91,7 +92,12 @@ void decide_update(std::span<const Vote> votes, const DecisionRecord& previous, 
   SkipReason reason = why_skipped(step, before, static_cast<SkipReason>(previous.skip_reason), policy.skip);
   record.skip_reason = static_cast<std::uint64_t>(reason);
   record.apply = reason == SkipReason::none;
-  record.skipped_in_row = record.apply != 0 ? 0 : previous.skipped_in_row + 1;
+  if (policy.skip.listed) {  // nobody computed them
+    record.loss_sum = std::numeric_limits<double>::quiet_NaN();
+    record.grad_norm = std::numeric_limits<double>::quiet_NaN();
+  }
+  bool wanted = reason == SkipReason::listed;  // says nothing about how the run is doing
+  record.skipped_in_row = record.apply != 0 ? 0 : previous.skipped_in_row + (wanted ? 0 : 1);
   record.updates = (previous.step == 0 ? policy.loaded_updates : previous.updates) + record.apply;
   if (record.swap_change != previous.swap_change && record.swap_change != 0) record.swap_updates = record.updates;
   record.statistics =

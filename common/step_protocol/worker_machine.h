@@ -56,6 +56,7 @@ struct Vote {
   std::uint64_t refused_change = 0;   // newest swap that its cell cannot follow
   std::uint64_t previous_record = 0;  // checksum of the record of step - 1 (rule 9); 0 right after load_step
   std::uint64_t served_request = 0;
+  std::uint64_t replay_difference = 0;  // what came out otherwise in a second pass (check.replay_every); 0: nothing
 };
 
 /// What the configuration, and the setting that the step follows, say about step s: the same on all ranks.

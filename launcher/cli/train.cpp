@@ -8,6 +8,7 @@
 #include "common/base/command_line.h"
 #include "common/base/error.h"
 #include "common/os/files.h"
+#include "common/service/checkpoint_name.h"
 #include "common/service/run_directory.h"
 #include "launcher/cli/empty_words.h"
 #include "launcher/cli/first_checks.h"
@@ -80,9 +81,20 @@ void add_nodes(const TrainOptions& options, const config::Config& config, std::v
 const std::vector<std::pair<std::string, std::string>> words = {
     {"RECIPE", "name a recipe file"},
     {"--run", "name a run directory, or leave it out for runs/NAME of the recipe"},
-    {"--from", "name a run or checkpoint directory, or leave it out"},
+    {"--from", "name a run or checkpoint directory, or a step of this run, or leave it out"},
     {"--nodes", "name all nodes, or leave it out for a run on this machine alone"},
     {"--key", "name the file with the run's key, or leave it out"}};
+
+/// What --from names, whatever folder one is in. A checkpoint of the run itself is named by its step alone.
+std::string from_of_launcher(const std::string& from, const std::string& run) {
+  service::CheckpointName name = service::read_checkpoint_name(from);
+  if (name.folder.empty()) return text_of(name);
+  if (!fs::exists(name.folder)) fail_usage("--from {}: there is no such folder.", from);
+  std::error_code none;
+  if (name.step > 0 && fs::equivalent(name.folder, run, none)) return std::to_string(name.step);
+  name.folder = absolute(name.folder);
+  return text_of(name);
+}
 
 void train(TrainOptions options) {
   std::size_t said = options.settings.size();
@@ -98,12 +110,11 @@ void train(TrainOptions options) {
   check_run_folder(run);
   std::vector<std::string> launcher = {sibling("ganymede-launcher"), "--recipe", absolute(options.recipe)};
   add_nodes(options, config, launcher);
-  if (!options.from.empty() && !fs::exists(options.from))
-    fail_usage("--from {}: there is no such folder.", options.from);
+  std::string from = from_of_launcher(options.from, run);
   check_with_services(absolute(options.recipe), options.settings);
   std::vector<std::string> arguments = {sibling("ganymede-keeper"), "--run", node_folder(run, options.node), "--"};
   arguments.insert(arguments.end(), launcher.begin(), launcher.end());
-  if (!options.from.empty()) arguments.insert(arguments.end(), {"--from", absolute(options.from)});
+  if (!from.empty()) arguments.insert(arguments.end(), {"--from", from});
   for (std::size_t i = 0; i < options.settings.size(); ++i)
     arguments.insert(arguments.end(), {i < said ? "--set" : "--imply", options.settings[i]});
   become(arguments);
@@ -116,7 +127,10 @@ void add_train(CLI::App& app) {
   CLI::App* command = app.add_subcommand("train", "Start a run, or go on with the one in the run directory");
   command->add_option("RECIPE", options->recipe, "Recipe file: configs/recipes/*.toml")->required();
   command->add_option("--run", options->run, "Run directory (default: runs/NAME of the recipe)");
-  command->add_option("--from", options->from, "Run or checkpoint directory that a new run starts from");
+  command->add_option(
+      "--from", options->from,
+      "Run or checkpoint directory (DIR or DIR@STEP) that a new run starts from; STEP: an earlier checkpoint of this "
+      "run to go back to");
   command->add_option("--set", options->settings, "Change a key of the recipe: --set optimizer.lr=3e-4")
       ->allow_extra_args(false);
   command

@@ -18,6 +18,7 @@
 #include "common/os/machine.h"
 #include "common/service/run_directory.h"
 #include "launcher/keeper/failure.h"
+#include "launcher/keeper/gone_back.h"
 #include "launcher/keeper/launcher_watch.h"
 #include "launcher/keeper/segment_server.h"
 #include "launcher/keeper/stop_order.h"
@@ -77,6 +78,7 @@ int keep(const Arguments& arguments) {
   os::Fd lock = take_lock(arguments.run);
   log::start("keeper", fmt::format("{}/keeper.log", service::log_folder), true);
   clear_stop_order();
+  clear_gone_back();
   std::uint64_t memory = os::inspect_machine().memory_total;
   SegmentStore store(memory > 0 ? memory : std::numeric_limits<std::uint64_t>::max());
   SegmentServer server(service::keeper_socket, store);

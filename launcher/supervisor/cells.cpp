@@ -6,6 +6,8 @@
 #include <limits>
 #include <set>
 
+#include "common/base/error.h"
+#include "common/base/log.h"
 #include "common/cell/layouts.h"
 #include "common/os/futex.h"
 #include "common/service/settings.h"
@@ -94,6 +96,20 @@ std::vector<std::string> lasting_segments(const std::vector<shm::Layout>& all, c
   return names;
 }
 
+/// Whether the heads of these segments of a rank are as they were written; logs the first that is not.
+bool heads_are_intact(const std::vector<std::string>& names, int rank, const shm::KeeperClient& keeper) {
+  for (const std::string& name : names) {
+    try {
+      shm::Segment::describe(keeper.get(shm::held_name(rank, name), soon()).get());
+    } catch (const Error& error) {
+      log::warn("segment {} of rank {} is damaged, so the run goes on from its last checkpoint: {}", name, rank,
+                error.what());
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<Cells> Cells::attach(const config::Config& config, const service::Job& job, coordinator::RankRange ranks,
@@ -108,10 +124,10 @@ std::optional<Cells> Cells::attach(const config::Config& config, const service::
     auto all = shm::cell_layouts(config, placement, first.number);
     auto of_epoch = shm::epoch_layouts(config, placement, first.number);
     auto is_held = [&](const std::string& name) { return names.contains(shm::held_name(rank, name)); };
-    for (const auto& name : lasting_segments(all, of_epoch))
-      if (!is_held(name)) return std::nullopt;
+    std::vector<std::string> lasting = lasting_segments(all, of_epoch);
+    if (!std::all_of(lasting.begin(), lasting.end(), is_held)) return std::nullopt;
     os::Fd fd = keeper.get(shm::held_name(rank, control_name), soon());
-    if (!has_head(fd)) return std::nullopt;
+    if (!has_head(fd) || !heads_are_intact({control_name}, rank, keeper)) return std::nullopt;
     shm::Segment segment = shm::Segment::attach(fd.get(), shm::control_layout(config, placement), job.id);
     service::Control control = service::control_of(segment);
     if (control.block->incarnation.load(std::memory_order_acquire) == 0) return std::nullopt;
@@ -121,6 +137,8 @@ std::optional<Cells> Cells::attach(const config::Config& config, const service::
     if (in_force == first.number)
       for (const shm::Layout& layout : of_epoch) needed.push_back(layout.name);
     if (!std::all_of(needed.begin(), needed.end(), is_held)) return std::nullopt;
+    needed.insert(needed.end(), lasting.begin(), lasting.end());
+    if (!heads_are_intact(needed, rank, keeper)) return std::nullopt;
     cells.cells_.push_back({std::move(segment), control});
   }
   // The launcher before this one may have died between two cells.

@@ -9,6 +9,7 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/os/machine.h"
+#include "common/service/checkpoint_name.h"
 #include "common/service/run_directory.h"
 #include "launcher/supervisor/child_program.h"
 #include "launcher/supervisor/service_command.h"
@@ -50,7 +51,8 @@ std::string settings_of_the_user(const std::vector<std::string>& settings) {
 
 /// A run without a checkpoint of its own begins again, from where it began.
 std::string train_command(const Options& options, const std::string& ganymede, std::int64_t steps, bool has_own) {
-  std::string from = has_own || options.from.empty() ? "" : " --from " + shell_word(shortened(options.from));
+  bool stays = !has_own && !options.from.empty() && !service::read_checkpoint_name(options.from).own();
+  std::string from = !stays ? "" : " --from " + shell_word(shortened(options.from));
   std::string nodes;
   for (const auto& node : options.nodes) nodes += (nodes.empty() ? " --node 0 --nodes " : ",") + node.text();
   return fmt::format("{} train {} --run {}{} --steps {}{}{}", ganymede, shell_word(shortened(options.recipe)),

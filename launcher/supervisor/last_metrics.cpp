@@ -38,7 +38,8 @@ std::optional<LastMetrics> parse(const std::string& line) {
   last.skips = {.steps = count("skipped_steps", most),
                 .non_finite = count("skipped_non_finite", most),
                 .loss = count("skipped_loss", most),
-                .grad_norm = count("skipped_grad_norm", most)};
+                .grad_norm = count("skipped_grad_norm", most),
+                .listed = count("skipped_listed", most)};
   return last;
 }
 

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "common/base/log.h"
+#include "common/service/checkpoint_name.h"
 #include "launcher/coordinator/node_gate.h"
 #include "launcher/coordinator/node_key.h"
 #include "launcher/keeper/stop_order.h"
@@ -104,7 +105,7 @@ Outcome Launch::end_as_ordered() {
   if (!manifests.empty()) {
     summary.checkpoint = summary.step = manifests.back().step;
     summary.loss = manifests.back().loss;
-  } else if (!options.from.empty()) {
+  } else if (!service::read_checkpoint_name(options.from).own()) {
     summary.load_step = find_start({}, options.from, terminal).step();
   }
   summary.seconds = now_seconds() - began;

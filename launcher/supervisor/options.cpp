@@ -13,7 +13,8 @@ Options parse_options(int argc, char** argv) {
   CLI::App app("Starts and watches the services of one node. `ganymede train` runs it.", "ganymede-launcher");
   app.add_option("--run", options.run, "run directory")->required();
   app.add_option("--recipe", options.recipe, "recipe file")->required();
-  app.add_option("--from", options.from, "run or checkpoint directory whose newest checkpoint a new run starts from");
+  app.add_option("--from", options.from,
+                 "FOLDER or FOLDER@STEP: checkpoint that a new run starts from; STEP: the run's own to go back to");
   app.add_option("--set", options.settings, "a key of the configuration, key=value")->allow_extra_args(false);
   std::vector<std::string> implied;
   app.add_option("--imply", implied, "as --set, behind those; `ganymede train` has made it")->allow_extra_args(false);

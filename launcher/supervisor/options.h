@@ -12,7 +12,7 @@ namespace ganymede::launcher {
 struct Options {
   std::string run;                                   // run directory, absolute
   std::string recipe;                                // recipe file, absolute
-  std::string from;                                  // run or checkpoint directory to start from; empty: none
+  std::string from;                                  // the checkpoint to start from, or the step to go back to
   std::vector<std::string> settings;                 // "key=value", `--steps N` among them
   std::set<std::string> said = {};                   // keys of `settings` that a person has set
   std::vector<coordinator::NodeAddress> nodes = {};  // of a run over several nodes; else empty

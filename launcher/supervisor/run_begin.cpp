@@ -13,15 +13,18 @@
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "common/config/step_ranges.h"
 #include "common/os/files.h"
 #include "common/os/machine.h"
 #include "launcher/coordinator/network_path.h"
 #include "launcher/keeper/failure.h"
+#include "launcher/keeper/gone_back.h"
 #include "launcher/supervisor/child_program.h"
 #include "launcher/supervisor/closing.h"
 #include "launcher/supervisor/compatibility.h"
 #include "launcher/supervisor/dataset_packing.h"
 #include "launcher/supervisor/epochs.h"
+#include "launcher/supervisor/going_back.h"
 #include "launcher/supervisor/kept_changes.h"
 #include "launcher/supervisor/launching.h"
 #include "launcher/supervisor/log_tail.h"
@@ -156,6 +159,22 @@ void show_and_check(ReadyRun& ready, coordinator::RankRange ranks, const std::st
   if (!changed.empty()) terminal.line("changed since then: " + changed);
 }
 
+/// What run.skip_steps has come to name too late.
+void say_late_skips(const config::Config& before, const ReadyRun& ready, Terminal& terminal) {
+  std::string late = config::too_late(before.run.skip_steps, ready.config.run.skip_steps, ready.load_step);
+  if (late.empty()) return;
+  terminal.line(
+      fmt::format("run.skip_steps: {} is too late for steps up to {}, which the run has done; --from STEP goes back to "
+                  "an earlier checkpoint",
+                  late, ready.load_step));
+}
+
+/// From here on a launcher that is started again goes on, and not back once more.
+void go_back(const service::Manifests& all, std::uint64_t step, const std::string& run, Terminal& terminal) {
+  if (std::string line = set_newer_aside(all, step, run); !line.empty()) terminal.line(line);
+  keeper::note_gone_back();
+}
+
 /// Over which the workers of this node talk to those of others.
 std::string interface_of(const config::Config& config, const Options& options) {
   if (!config.topology.interface.empty()) return config.topology.interface;
@@ -170,7 +189,9 @@ ReadyRun begin_run(Launching& launching) {
   ready.config = launching.recipe();
   check_machine(ready.config);
   std::string run = shortened(options.run);
-  service::Manifests own = service::find_manifests(service::checkpoint_folder);
+  const service::Manifests all = service::find_manifests(service::checkpoint_folder);
+  std::uint64_t back_to = step_to_go_back_to(options.from);
+  service::Manifests own = back_to > 0 ? up_to(all, back_to, run) : all;
   std::optional<config::Config> before = configuration_before(own, run);
   KeptChanges kept = read_changes();
   bool has_own = before && !own.intact.empty();
@@ -189,7 +210,9 @@ ReadyRun begin_run(Launching& launching) {
   Start start = find_start(own, options.from, launching.terminal);
   check_start(start, ready.config, run, steps_of_recipe(options));
   ready.load_step = start.step();
+  if (back_to > 0) check_steps_behind(back_to, ready.config);
   if (ready.done()) return ready;
+  if (has_own) say_late_skips(*before, ready, launching.terminal);
   ConfigFile file(ready.config);
   ready.job.id = random_id();
   ready.job.load_from = start.folder;
@@ -213,6 +236,7 @@ ReadyRun begin_run(Launching& launching) {
   if (fs::exists(changes_file)) write_changes(kept);
   Epochs::clear();
   keeper::clear_failure();
+  if (back_to > 0) go_back(all, back_to, run, launching.terminal);
   service::write_job(ready.job);
   file.keep();
   return ready;

@@ -5,6 +5,7 @@
 #include "common/base/error.h"
 #include "common/model_spec/model_hash.h"
 #include "common/os/files.h"
+#include "common/service/checkpoint_name.h"
 #include "launcher/supervisor/closing.h"
 
 namespace ganymede::launcher {
@@ -12,8 +13,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-service::Manifest newest(const service::Manifests& manifests, const std::string& folder, Terminal& terminal) {
-  service::Manifest manifest = service::choose_manifest(manifests, folder, 0);
+/// `step`: 0 for the newest.
+service::Manifest chosen(const service::Manifests& manifests, const std::string& folder, std::uint64_t step,
+                         Terminal& terminal) {
+  service::Manifest manifest = service::choose_manifest(manifests, folder, step);
+  if (step > 0) return manifest;
   for (const service::DamagedManifest& one : manifests.passed_over())
     terminal.line(fmt::format("the checkpoint of step {} is passed over: {}", one.step, one.reason));
   return manifest;
@@ -52,17 +56,18 @@ void check_steps(const Start& start, const config::Config& config, const std::st
 }  // namespace
 
 Start find_start(const service::Manifests& own, const std::string& from, Terminal& terminal) {
+  service::CheckpointName name = service::read_checkpoint_name(from);
   bool has_own = !own.intact.empty() || !own.damaged.empty();
   if (has_own) {
-    Start start{"", newest(own, service::checkpoint_folder, terminal)};
-    if (!from.empty())
+    Start start{"", chosen(own, service::checkpoint_folder, 0, terminal)};
+    if (!from.empty() && !name.own())
       terminal.line(fmt::format("--from {} is not used: this run goes on from its own checkpoint of step {}",
                                 shortened(from), start.step()));
     return start;
   }
-  if (from.empty()) return {};
-  std::string folder = service::find_checkpoints(from);
-  return {fs::absolute(folder).string(), newest(service::find_manifests(folder), folder, terminal)};
+  if (name.folder.empty()) return {};
+  std::string folder = service::find_checkpoints(name.folder);
+  return {fs::absolute(folder).string(), chosen(service::find_manifests(folder), folder, name.step, terminal)};
 }
 
 std::optional<config::Config> configuration_before(const service::Manifests& own, const std::string& run) {

@@ -12,15 +12,15 @@
 /// From which checkpoint a run begins, and whether what it begins with belongs to it.
 namespace ganymede::launcher {
 
-/// The checkpoint to begin with: this run's newest, else the newest of --from, else none.
+/// The checkpoint to begin with: this run's newest, else the one that --from names, else none.
 struct Start {
   std::string folder;                         // of another run, absolute; empty: this run's own
   std::optional<service::Manifest> manifest;  // none: a fresh start
   std::uint64_t step() const { return manifest ? manifest->step : 0; }
 };
 
-/// Shows a line for each newer one that is damaged. Never a fresh start where all of this run's are damaged: it would
-/// overwrite them. Throws Error.
+/// `from`: as service::read_checkpoint_name. Shows a line for each newer one that is damaged. Never a fresh start where
+/// all of this run's are damaged: it would overwrite them. Throws Error.
 Start find_start(const service::Manifests& own, const std::string& from, Terminal& terminal);
 
 /// The configuration of what this run directory has: that of its newest checkpoint, else of config.toml; nothing when

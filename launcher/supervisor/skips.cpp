@@ -9,12 +9,14 @@ namespace ganymede::launcher {
 using step_protocol::SkipReason;
 
 void Skips::take(std::uint64_t step, SkipReason reason, const std::string& text) {
-  bool said = reason == SkipReason::none || (reason == SkipReason::non_finite && last_ == reason);
+  bool in_rows = reason == SkipReason::non_finite || reason == SkipReason::listed;
+  bool said = reason == SkipReason::none || (in_rows && last_ == reason);
   last_ = reason;
   if (reason != SkipReason::none) ++counts_.steps;
   if (reason == SkipReason::non_finite) ++counts_.non_finite;
   if (reason == SkipReason::loss) ++counts_.loss;
   if (reason == SkipReason::grad_norm) ++counts_.grad_norm;
+  if (reason == SkipReason::listed) ++counts_.listed;
   if (!said) terminal_.line(fmt::format("step {} is skipped: {}; the parameters stay as they were", step, text));
 }
 
@@ -22,7 +24,8 @@ void Skips::write_counts(metrics::Record& record) const {
   record.set("skipped_steps", counts_.steps)
       .set("skipped_non_finite", counts_.non_finite)
       .set("skipped_loss", counts_.loss)
-      .set("skipped_grad_norm", counts_.grad_norm);
+      .set("skipped_grad_norm", counts_.grad_norm)
+      .set("skipped_listed", counts_.listed);
 }
 
 void Skips::write(metrics::Record& record) const {

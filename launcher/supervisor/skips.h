@@ -16,6 +16,7 @@ namespace ganymede::launcher {
 struct SkipCounts {
   std::uint64_t steps = 0;                                // all
   std::uint64_t non_finite = 0, loss = 0, grad_norm = 0;  // by reason
+  std::uint64_t listed = 0;                               // in run.skip_steps
 };
 
 /// Not thread-safe.
@@ -27,8 +28,8 @@ class Skips {
   /// `before`: of the launches before this one.
   void go_on_from(const SkipCounts& before) { counts_ = before; }
 
-  /// Of every step, in their order. Says one that was skipped, but of several in a row that are not finite the first
-  /// alone. `text`: as step_protocol::describe_skip.
+  /// Of every step, in their order. Says one that was skipped, but of several in a row that are not finite, or in
+  /// run.skip_steps, the first alone. `text`: as step_protocol::describe_skip.
   void take(std::uint64_t step, step_protocol::SkipReason reason, const std::string& text);
 
   /// "skipped_steps" and the counts by reason.

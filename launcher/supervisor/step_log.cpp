@@ -52,6 +52,7 @@ double tokens_a_second(const fbs::StepReport& report) {
 
 std::optional<double> mfu(const fbs::StepReport& report) {
   if (!(report.peak_flops() > 0) || !(report.step_ms() > 0)) return std::nullopt;
+  if (report.tokens() == 0) return std::nullopt;  // nothing was computed
   return report.flops() / (report.step_ms() / 1e3) / report.peak_flops();
 }
 
@@ -202,6 +203,7 @@ void StepLog::write(const fbs::StepReport& report, const StepSurroundings& aroun
   write_epoch(record, report.state_epoch(), report.swap_change(), report.swap_followed());
   if (report.swap_change() > 0) record.set("swap_steps", report.swap_steps());
   if (!std::isnan(report.validation_loss())) record.set("validation_loss", report.validation_loss());
+  if (report.replay_ms() > 0) record.set("replay_ms", report.replay_ms());
   if (auto utilisation = mfu(report)) record.set("mfu", *utilisation);
   append(record, around);
 }

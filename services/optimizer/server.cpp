@@ -11,6 +11,7 @@
 #include "common/service/run_directory.h"
 #include "common/step_protocol/change.h"
 #include "services/optimizer/loading.h"
+#include "services/optimizer/master_check.h"
 #include "services/optimizer/migration.h"
 #include "services/optimizer/operations.h"
 #include "services/optimizer/plugin.h"
@@ -185,10 +186,14 @@ void serve(service::Context& context, std::uint64_t epoch, const std::function<b
   CellMemory memory = attach(context, epoch);
   const placement::Placement& placement = context.placement_of(epoch);
   bool in_force = step_protocol::epoch_in_force(*memory.control) == epoch;
+  bool takes_over = in_force && memory.control->state_ready.load(std::memory_order_acquire) == 1;
   os::store_and_wake(*service::epoch_control(context, epoch).ready, 1);
   if (!(in_force ? load_state(context, placement, memory) : adopt(context, memory, tables, epoch, ended))) return;
   service::RepeatedWork work(context);
   UpdateEngine engine(placement, tables, memory, options_of(context, job, work));
+  if (takes_over)
+    check_master(placement, memory, engine.under_way(),
+                 [&] { context.at(operation::loading, 0, "holding the master against its working copy"); });
   const Word& decided_step = memory.control->decided_step;
   int bucket = -1;
   while (!context.finishing() && !ended() && !engine.superseded()) {

@@ -69,6 +69,10 @@ Advance UpdateEngine::advance() {
   return {action, true};
 }
 
+const Span& UpdateEngine::under_way() const {
+  return span_update_.spans().at(memory_.words->chunks_done.load(std::memory_order_acquire) % placement_.chunks.size());
+}
+
 sp::UpdateWords UpdateEngine::read_words() {
   sp::ControlBlock& control = *memory_.control;
   sp::UpdateWords words;

@@ -44,6 +44,8 @@ class UpdateEngine {
   /// brings forward the state alone. Throws Error when the record is torn or names another optimizer, or when the
   /// plugin fails.
   Advance advance();
+  /// The span that is to be updated next, or that is being updated: whoever takes over finds it torn perhaps.
+  const Span& under_way() const;
   /// The newest decided step has nothing to do with this epoch: another one's server took over, or a swap was given up.
   bool superseded() const { return part_ == step_protocol::ServerPart::none; }
 

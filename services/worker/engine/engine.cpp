@@ -4,6 +4,7 @@
 
 #include "common/base/error.h"
 #include "common/cell/exchange_layout.h"
+#include "common/config/step_ranges.h"
 #include "common/os/files.h"
 #include "common/plan/cost/measured.h"
 #include "common/plan/exchange_form.h"
@@ -82,6 +83,7 @@ struct Engine::State {
         train_plan(plan::build(config, placement, plan::PlanKind::train)),
         validate_plan(plan::build(config, placement, plan::PlanKind::validate)),
         update_plan(plan::build(config, placement, plan::PlanKind::update)),
+        skip_plan(plan::build(config, placement, plan::PlanKind::skip)),
         pool(pool_of(context, epoch)),
         surroundings(context, config.launch.collective_timeout_seconds),
         current(
@@ -97,7 +99,10 @@ struct Engine::State {
         train(bench, train_plan, plan::PlanKind::train),
         validate(bench, validate_plan, plan::PlanKind::validate),
         update(bench, update_plan, plan::PlanKind::update),
+        skip(bench, skip_plan, plan::PlanKind::skip),
+        first_pass(bench, train_plan, plan::PlanKind::train),
         executor(hooks(communicators)) {
+    first_pass.protocol.install_first_pass(first_pass.table);
     surroundings.watch_waits([this](bool begins) { current.waits(begins); });
   }
 
@@ -139,18 +144,51 @@ struct Engine::State {
     bench.pass.expert_counts.assign(bench.cell.control.expert_counts.size(), 0);
   }
 
+  void begin_training(std::uint64_t step) {
+    Batches& batches = bench.cell.train;
+    begin(step, step - 1, batches, static_cast<int>(step % batches.words.size()));
+    bench.pass.reductions = reductions_of_step(surroundings.context(), bench.cell.epoch_number,
+                                               previous_record(*bench.cell.control.block, step));
+  }
+
+  /// The first of two passes of a step (check.replay_every), and the second ready to be run.
+  void compute_first(std::uint64_t step) {
+    auto buckets = placement.buckets.size();
+    begin_training(step);
+    bench.pass.hashes.want(buckets);
+    executor.run(first_pass.plan, first_pass.table);
+    surroundings.take_waits();
+    PassHashes hashes = std::move(bench.pass.hashes);
+    begin_training(step);
+    bench.pass.first_hashes = std::move(hashes);
+    bench.pass.hashes.want(buckets);
+  }
+
+  void describe_memory(StepResult& result) const {
+    result.predicted_peak = train.plan.peak_bytes;
+    result.pool_bytes = pool.bytes();
+    result.arena_bytes = train.plan.arena_bytes;
+    result.rotary_bytes = rotary.bytes();
+  }
+
+  bool twice(std::uint64_t step) const {
+    auto every = static_cast<std::uint64_t>(config.check.replay_every);
+    return every > 0 && step % every == 0;
+  }
+
   const config::Config& config;
   const placement::Placement& placement;
   model_spec::ModelSpec spec;
   std::uint64_t generation, optimizer_hash;
-  plan::StepPlan train_plan, validate_plan, update_plan;
+  plan::StepPlan train_plan, validate_plan, update_plan, skip_plan;
   Pool pool;
   Surroundings surroundings;
   CurrentOperations current;
   model::RotaryTables rotary;
   std::unique_ptr<model::ExpertExchange> exchange;
   Workbench bench;
-  Pass train, validate, update;
+  Pass train, validate, update, skip;
+  Pass first_pass;  // of a step that is computed twice
   plan::OperationMeter meter{train_plan};
   bool warm = false;
   ThreadExecutor executor;
@@ -163,6 +201,7 @@ Engine::Engine(service::Context& context, Communicators& communicators, std::uin
   plan::check(state_->train_plan);
   plan::check(state_->validate_plan);
   plan::check(state_->update_plan);
+  plan::check(state_->skip_plan);
   auto arena = static_cast<std::int64_t>(state_->bench.cell.arena.size());
   if (arena < state_->train_plan.arena_bytes) {
     fail(
@@ -178,14 +217,17 @@ void Engine::cancel(const std::string& why) { state_->executor.cancel(why); }
 
 StepResult Engine::train(std::uint64_t step) {
   State& state = *state_;
+  if (config::lists_step(state.config.run.skip_steps, step)) return leave_out(step);
   Clock::time_point begin = Clock::now();
-  Batches& batches = state.bench.cell.train;
-  state.begin(step, step - 1, batches, static_cast<int>(step % batches.words.size()));
-  state.bench.pass.reductions = reductions_of_step(state.surroundings.context(), state.bench.cell.epoch_number,
-                                                   previous_record(*state.bench.cell.control.block, step));
+  StepResult result;
+  if (state.twice(step)) {
+    state.compute_first(step);
+    result.replay_ms = 1e3 * seconds_since(begin);
+  } else {
+    state.begin_training(step);
+  }
   ExecutorReport report = state.executor.run(state.train.plan, state.train.table);
   state.measure(report);
-  StepResult result;
   result.record = state.bench.pass.record;
   result.tokens = static_cast<std::uint64_t>(state.config.data.rows_per_step) * state.config.data.seq_len;
   result.lanes = report.lanes;
@@ -197,12 +239,23 @@ StepResult Engine::train(std::uint64_t step) {
   result.exchange_rows = state.bench.pass.exchange_rows;
   plan::ExchangeForm form = plan::exchange_form(state.config);
   result.exchange_rows_limit = form.travels() ? form.received() : 0;
-  result.predicted_peak = state.train.plan.peak_bytes;
   result.measured_peak = report.peak_bytes;
-  result.pool_bytes = state.pool.bytes();
-  result.arena_bytes = state.train.plan.arena_bytes;
-  result.rotary_bytes = state.rotary.bytes();
-  result.wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  state.describe_memory(result);
+  result.wall_ms = 1e3 * seconds_since(begin);
+  return result;
+}
+
+StepResult Engine::leave_out(std::uint64_t step) {
+  State& state = *state_;
+  Clock::time_point begin = Clock::now();
+  state.begin_training(step);
+  ExecutorReport report = state.executor.run(state.skip.plan, state.skip.table);
+  StepResult result;
+  result.record = state.bench.pass.record;
+  result.lanes = report.lanes;
+  result.waits_ms = state.surroundings.take_waits();
+  state.describe_memory(result);
+  result.wall_ms = 1e3 * seconds_since(begin);
   return result;
 }
 

@@ -12,8 +12,9 @@ namespace ganymede::worker {
 
 struct StepResult {
   step_protocol::DecisionRecord record;
-  std::uint64_t tokens = 0;  // that the model saw in this step, all ranks
+  std::uint64_t tokens = 0;  // that the model saw in this step, all ranks; of one that is left out none
   double wall_ms = 0;
+  double replay_ms = 0;  // of that, the first of two passes (check.replay_every); 0: there was one
   std::array<LaneUse, plan::lane_count> lanes{};
   std::array<double, wait_kinds> waits_ms{};
   double exposed_communication_ms = 0;  // something was transferred and nothing was computed
@@ -37,7 +38,9 @@ class Engine {
 
   /// Computes step `step` from the working copy of step - 1 and publishes its decision in the cell. Where that names
   /// another state epoch, the update is not this engine's any more, nor is any step after it. When it throws,
-  /// no lane is inside the step any more. Throws OperationFailed, Cancelled.
+  /// no lane is inside the step any more. Of a step that run.skip_steps names nothing is computed, and its decision is
+  /// that nothing is applied. Throws OperationFailed, Cancelled; so also, on all ranks, for a step that is computed
+  /// twice (check.replay_every) and comes out differently on one of them: it is not decided.
   StepResult train(std::uint64_t step);
   /// Does again, on all ranks, what a decided step has after its decision, so that those can commit it that have not:
   /// brings matrices together and back (rule 14). Throws like `train`.
@@ -49,6 +52,7 @@ class Engine {
   void cancel(const std::string& why);
 
  private:
+  StepResult leave_out(std::uint64_t step);
   struct State;
   std::unique_ptr<State> state_;
 };

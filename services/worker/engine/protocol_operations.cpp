@@ -21,7 +21,7 @@ using step_protocol::DecisionRecord;
 using step_protocol::Vote;
 
 void ProtocolOperations::install(OperationTable& table) {
-  bool train = kind_ == plan::PlanKind::train;
+  bool train = kind_ != plan::PlanKind::validate;
   table[OperationKind::wait_batch] = [this](const Operation&, int) { wait_batch(); };
   table[OperationKind::store_gradients] = [this](const Operation& o, int) { store_gradients(o); };
   table[OperationKind::accumulate_norm] = [this](const Operation& o, int) {
@@ -33,10 +33,18 @@ void ProtocolOperations::install(OperationTable& table) {
   table[OperationKind::decide] = [this](const Operation&, int) { decide(); };
 }
 
+void ProtocolOperations::install_first_pass(OperationTable& table) {
+  auto nothing = [](const Operation&, int) {};
+  for (OperationKind kind :
+       {OperationKind::decide, OperationKind::update_send, OperationKind::orthogonalise, OperationKind::update_return})
+    table[kind] = nothing;
+  table[OperationKind::vote] = [this](const Operation&, int) { meet(); };
+}
+
 void ProtocolOperations::wait_batch() {
   PassState& pass = bench_.pass;
   const Batches& batches = *pass.batches;
-  bool train = kind_ == plan::PlanKind::train;
+  bool train = kind_ != plan::PlanKind::validate;
   if (train) await_standby();
   bench_.surroundings.wait(
       WaitKind::data, batches.words[pass.slot],
@@ -69,6 +77,13 @@ void ProtocolOperations::await_standby() {
 }
 
 void ProtocolOperations::store_gradients(const Operation& operation) {
+  if (PassHashes& hashes = bench_.pass.hashes; hashes.wanted()) {
+    const placement::Bucket& bucket = bench_.placement.buckets[operation.bucket];
+    auto held = bench_.cell.gradients.subspan(static_cast<std::size_t>(bucket.shard_offset),
+                                              static_cast<std::size_t>(bucket.shard_elements()));
+    add(plan::in_place(bucket) && bench_.placement.replicas == 1 ? hashes.gradients : hashes.sums, operation.bucket,
+        std::as_bytes(held));
+  }
   os::store_and_wake(bench_.cell.control.gradients_ready[operation.bucket],
                      step_protocol::gradients_ready_word(bench_.pass.generation, bench_.pass.step));
 }
@@ -155,6 +170,7 @@ Vote ProtocolOperations::own_vote() {
   vote.change_number = pass.offered.number;
   vote.refused_change = block.refused_change.load(std::memory_order_acquire);
   vote.previous_record = previous_record().checksum;
+  if (pass.hashes.wanted()) vote.replay_difference = word_of(difference(pass.first_hashes, pass.hashes));
   return vote;
 }
 
@@ -171,8 +187,33 @@ void ProtocolOperations::vote() {
   for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = i * sizeof(Vote);
   bench_.surroundings.wait(
       control.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(pass.votes)), offsets));
+  refuse_differences();
   bench_.surroundings.wait(control.all_reduce(pass.expert_counts));
   pass.reductions.reduce(control, bench_.surroundings);
+}
+
+/// All ranks have the same votes: none decides a step that came out differently on one of them.
+void ProtocolOperations::refuse_differences() {
+  const std::vector<Vote>& votes = bench_.pass.votes;
+  if (std::ranges::all_of(votes, [](const Vote& vote) { return vote.replay_difference == 0; })) return;
+  HostName own = this_host();
+  std::vector<HostName> hosts(votes.size());
+  std::vector<std::size_t> offsets(hosts.size() + 1);
+  for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = i * sizeof(HostName);
+  bench_.surroundings.wait(bench_.communicators.control().all_gather(
+      std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(hosts)), offsets));
+  std::string text = describe_differences(votes, hosts, bench_.placement);
+  try {
+    meet();
+  } catch (const std::exception&) {  // the first to fail ends the others' wait, when all have what they need
+  }
+  fail("{}", text);
+}
+
+/// In place of the vote where a step is computed twice: whoever begins again overwrites what others may still read.
+void ProtocolOperations::meet() {
+  std::int64_t ranks = 1;
+  bench_.surroundings.wait(bench_.communicators.control().all_reduce(std::span(&ranks, 1)));
 }
 
 void ProtocolOperations::vote_on_validation() {

@@ -11,6 +11,8 @@ class ProtocolOperations {
  public:
   ProtocolOperations(Workbench& bench, plan::PlanKind kind) : bench_(bench), kind_(kind) {}
   void install(OperationTable& table);
+  /// On top of all operations of a train plan: the first of two passes of a step, which decides nothing.
+  void install_first_pass(OperationTable& table);
 
  private:
   void wait_batch();
@@ -19,6 +21,8 @@ class ProtocolOperations {
   void wait_update();
   void await_idle_snapshots();
   void vote();
+  void refuse_differences();
+  void meet();
   void vote_on_validation();
   void decide();
   step_protocol::Vote own_vote();

@@ -5,6 +5,8 @@
 #include <numbers>
 #include <span>
 
+#include "common/config/step_ranges.h"
+
 namespace ganymede::worker {
 namespace {
 
@@ -57,6 +59,7 @@ step_protocol::StepPolicy policy_of(const config::Config& config, const step_pro
 step_protocol::StepPolicy following(step_protocol::StepPolicy policy, const step_protocol::Setting& setting,
                                     const config::Config& config, std::uint64_t step) {
   policy.change_number = setting.number;
+  policy.skip.listed = config::lists_step(config.run.skip_steps, step);
   policy.lr = learning_rate(config, setting.lr, step);
   policy.weight_decay = setting.weight_decay;
   policy.clip_norm = setting.clip_norm;

@@ -44,6 +44,7 @@ void TransferOperations::gather(const Operation& operation) {
   bool encoded = form.wire() == config::ParameterWire::fp8;
   auto mine = bench_.cell.working.subspan(static_cast<std::size_t>(bench_.cell.working_form.offset[operation.bucket]),
                                           static_cast<std::size_t>(form.shard_bytes()));
+  if (bench_.pass.hashes.wanted()) add(bench_.pass.hashes.parameters, operation.bucket, mine);
   const std::byte* whole = mine.data();
   if (!plan::in_place(bucket)) {
     BufferKind into = encoded ? BufferKind::exchange : BufferKind::parameters;
@@ -120,6 +121,7 @@ void TransferOperations::reduce(const Operation& operation) {
   if (bucket.group.size() == 1) return;
   std::byte* whole = place(find_buffer(plan_, operation, BufferKind::gradients, operation.bucket, -1));
   std::span<const float> values{reinterpret_cast<const float*>(whole), static_cast<std::size_t>(bucket.elements)};
+  if (bench_.pass.hashes.wanted()) add(bench_.pass.hashes.gradients, operation.bucket, std::as_bytes(values));
   std::span<float> sum = range_gradients(operation);
   collectives::Communicator& group = bench_.communicators.reduce(bucket);
   switch (plan::gradient_wire(bench_.config, bucket.kind)) {
@@ -160,6 +162,8 @@ void TransferOperations::replica_reduce(const Operation& operation) {
     parts.push_back(i * count * sizeof(float));
   }
   std::span<float> range = range_gradients(operation);
+  bool own_alone = bench_.pass.hashes.wanted() && bucket.group.size() == 1;
+  if (own_alone) add(bench_.pass.hashes.gradients, operation.bucket, std::as_bytes(range));
   std::byte* received = place(find_buffer(plan_, operation, BufferKind::exchange, operation.bucket, -1));
   collectives::Communicator& replicas = bench_.communicators.replica_reduce();
   bench_.surroundings.wait(

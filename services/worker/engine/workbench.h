@@ -11,6 +11,7 @@
 #include "services/worker/engine/communicators.h"
 #include "services/worker/engine/expert_exchange.h"
 #include "services/worker/engine/reductions.h"
+#include "services/worker/engine/replay.h"
 #include "services/worker/engine/surroundings.h"
 #include "services/worker/model/expert_dispatch.h"
 
@@ -38,7 +39,8 @@ struct PassState {
   step_protocol::Setting offered;           // what this rank votes for
   std::vector<step_protocol::Vote> votes;
   step_protocol::DecisionRecord record;
-  double loss = 0;  // validation: mean over all ranks
+  double loss = 0;                  // validation: mean over all ranks
+  PassHashes hashes, first_hashes;  // of this pass and of the one before it, where the step is computed twice
 };
 
 struct Workbench {

@@ -51,6 +51,12 @@ TEST_F(CrossCheck, KeysThatDoNotGoTogetherAreNamed) {
       {"optimizer.name = \"../x\"",
        "recipe.toml:1: key 'optimizer.name' is \"../x\", which is not a name: no '/', no '.' at its start, no line "
        "ends or other control characters, not empty."},
+      {"run.skip_steps = [\"7\", \"9-8\"]",
+       "recipe.toml:1: key 'run.skip_steps' has \"9-8\", which is neither a step such as \"400\" nor steps such as "
+       "\"120-135\", from 1 on and the smaller first."},
+      {"run.skip_steps = [\"0\"]",
+       "recipe.toml:1: key 'run.skip_steps' has \"0\", which is neither a step such as \"400\" nor steps such as "
+       "\"120-135\", from 1 on and the smaller first."},
       {"model.vocabulary = 100",
        "recipe.toml:1: key 'model.vocabulary' is 100, but the tokenizer \"bytes\" has 256 tokens."},
   };

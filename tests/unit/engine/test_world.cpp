@@ -42,14 +42,13 @@ double loss(const StepResult& result) {
 }
 
 TestWorld::TestWorld(const config::Config& config, const std::vector<placement::OptimizerFacts>& facts) {
-  auto post = std::make_shared<ThreadPost>();
   for (int rank = 0; rank < config.parallel.ranks; ++rank) {
     Rank made;
     made.cell = std::make_unique<TestCell>(config, rank, facts);
     made.cell->serve_validation();
     made.communicators = std::make_unique<Communicators>(
         config, made.cell->placement(), 20,
-        [&](const collectives::Group& group) { return make_communicator(config, group, post); });
+        [&](const collectives::Group& group) { return make_communicator(config, group, post_); });
     made.engine = std::make_unique<Engine>(*made.cell, *made.communicators, 1, 42);
     ranks_.push_back(std::move(made));
   }

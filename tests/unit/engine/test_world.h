@@ -33,6 +33,8 @@ class TestWorld {
   Engine& engine(int rank) { return *ranks_.at(rank).engine; }
   /// Bytes that have left a rank since it began.
   TrafficLines traffic(int rank) { return ranks_.at(rank).communicators->traffic(); }
+  /// That carries what ranks send one another.
+  ThreadPost& post() { return *post_; }
   int size() const { return static_cast<int>(ranks_.size()); }
 
  private:
@@ -42,6 +44,7 @@ class TestWorld {
     std::unique_ptr<Engine> engine;
   };
   std::map<std::string, std::vector<float>> whole(bool gradients);
+  std::shared_ptr<ThreadPost> post_ = std::make_shared<ThreadPost>();
   std::vector<Rank> ranks_;
 };
 

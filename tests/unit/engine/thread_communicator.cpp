@@ -7,6 +7,7 @@ namespace ganymede::worker {
 using collectives::CollectiveError;
 
 void ThreadPost::put(const Key& key, collectives::ConstBytes bytes) {
+  if (observed) observed(key);
   std::lock_guard lock(mutex_);
   boxes_[key].emplace_back(bytes.begin(), bytes.end());
   changed_.notify_all();

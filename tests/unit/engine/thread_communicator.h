@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,8 @@ namespace ganymede::worker {
 class ThreadPost {
  public:
   using Key = std::tuple<std::string, int, int>;  // group, from, to (places)
+  /// Hears of every message before it is sent, in the sender's thread.
+  std::function<void(const Key&)> observed;
   void put(const Key& key, collectives::ConstBytes bytes);
   /// Waits for the next message and copies it; throws CollectiveError at the deadline or after `close`.
   void take(const Key& key, collectives::Bytes into, Deadline deadline);

@@ -83,10 +83,25 @@ TEST(OptimizerServer, ReplacementKeepsAStateThatIsReady) {
   step_protocol::ControlBlock& control = *context.control().block;
   serve_until(context, [&] { return control.state_ready.load() == 1; });
   auto master = context.segment("master").span<float>("values");
-  master[0] = 7;
+  master[0] = context.segment("working").span<float>("values")[0] = 7;
   int reports = context.reports.load();
   serve_until(context, [&] { return context.reports.load() > reports; });
   EXPECT_EQ(master[0], 7);
+}
+
+TEST(OptimizerServer, ReplacementThatFindsAChangedMasterDoesNotGoOn) {
+  LoneContext context(Cell::small_config());
+  step_protocol::ControlBlock& control = *context.control().block;
+  serve_until(context, [&] { return control.state_ready.load() == 1; });
+  const placement::OwnedRange& last = context.placement().owned.back();
+  context.segment("master").span<float>("values")[static_cast<std::size_t>(last.shard_offset)] += 1;
+  try {
+    context.stop = false;
+    serve(context);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr(context.placement().parameters[last.parameter].name));
+  }
 }
 
 TEST(OptimizerServer, PluginThatChangedSinceTheRunBeganIsRefused) {

@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstdlib>
-#include <span>
 
 #include "common/os/fd.h"
 
@@ -16,10 +14,6 @@ inline os::Fd memory(std::uint64_t bytes) {
   os::Fd fd(::memfd_create("test", MFD_CLOEXEC));
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) return os::Fd();
   return fd;
-}
-
-inline void overwrite(int fd, std::uint64_t offset, std::uint64_t word) {
-  if (::pwrite(fd, &word, sizeof(word), static_cast<off_t>(offset)) != sizeof(word)) ::abort();
 }
 
 }  // namespace ganymede::shm

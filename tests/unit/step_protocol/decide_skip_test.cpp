@@ -84,6 +84,25 @@ TEST(DecideSkip, PolicyStopAppliesNothingUntilTheRunCanEnd) {
   EXPECT_EQ(next(good, std::nan(""), stop).stop_after, 1u) << "at once where it can";
 }
 
+TEST(DecideSkip, ListedStepSaysNothingAboutHowTheRunIsDoing) {
+  StepPolicy limited = without_outliers(), listed = limited;
+  limited.stop_after_skips = listed.stop_after_skips = 2;
+  listed.skip.listed = true;
+  DecisionRecord before = next(next({}, 2, limited), std::nan(""), limited), record = before;
+  for (int i = 0; i < 5; ++i) {
+    record = next(record, 0, listed);
+    EXPECT_EQ(record.apply, 0u);
+    EXPECT_EQ(record.stop_after, 0u);
+    EXPECT_EQ(record.skipped_in_row, 1u) << "as many as before";
+    EXPECT_EQ(record.updates, before.updates);
+    EXPECT_EQ(record.statistics.steps, before.statistics.steps);
+    EXPECT_TRUE(std::isnan(record.loss_sum)) << "nobody has computed one";
+    EXPECT_TRUE(std::isnan(record.grad_norm));
+    EXPECT_TRUE(record.intact());
+  }
+  EXPECT_EQ(next(record, std::nan(""), limited).stop_after, 1u);
+}
+
 TEST(DecideSkip, RunEndsAfterSoManySkippedStepsInARowOfWhateverKind) {
   StepPolicy limited = without_outliers();
   limited.stop_after_skips = 3;

@@ -102,6 +102,17 @@ TEST(Skip, AfterAStepThatEndsTheRunNothingIsApplied) {
   EXPECT_EQ(why_skipped(sound, {}, SkipReason::non_finite, {}), SkipReason::none);
 }
 
+TEST(Skip, StepThatIsListedIsSkippedWhateverItIsLike) {
+  SkipRules listed = outliers;
+  listed.listed = true;
+  for (VoteSum step : {VoteSum{.loss = 2, .grad_norm = 1}, VoteSum{.loss = std::nan("")}, VoteSum{.finite = false}})
+    EXPECT_EQ(why_skipped(step, {}, SkipReason::none, listed), SkipReason::listed);
+  EXPECT_FALSE(ends_run(SkipReason::listed, {.stop_on_non_finite = true}));
+  listed.stop_on_non_finite = true;
+  EXPECT_EQ(why_skipped({}, {}, SkipReason::listed, listed), SkipReason::listed);
+  EXPECT_EQ(why_skipped({}, {}, SkipReason::non_finite, listed), SkipReason::stopping) << "the run ends all the same";
+}
+
 TEST(Skip, IsDescribedWithItsFigures) {
   DecisionRecord record;
   EXPECT_EQ(describe_skip(record), "");

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "launcher/supervisor/cells.h"
 #include "tests/support/served_segments.h"
@@ -47,6 +48,22 @@ TEST_F(CellsTest, AreNotTakenOverWhenAnyOfTheirSegmentsIsMissing) {
     Cells::drop_all(keeper_);
     Cells::create(config_, job_, ranks_, 0, keeper_, silent_);
     EXPECT_TRUE(attach());
+  }
+}
+
+TEST_F(CellsTest, AreNotTakenOverWhenTheHeadOfAnyOfTheirSegmentsIsDamaged) {
+  Cells::create(config_, job_, ranks_, 0, keeper_, silent_);
+  for (const auto& held : keeper_.list(soon())) {
+    os::Fd fd = keeper_.get(held.name, soon());
+    for (off_t offset : {0, 20, 63, 70}) {  // magic, layout hash, checksum, table
+      std::uint8_t byte = 0;
+      ASSERT_EQ(::pread(fd.get(), &byte, 1, offset), 1);
+      for (int flips = 0; flips < 2; ++flips) {
+        byte ^= 4;
+        ASSERT_EQ(::pwrite(fd.get(), &byte, 1, offset), 1);
+        EXPECT_EQ(attach().has_value(), flips == 1) << held.name << " byte " << offset;
+      }
+    }
   }
 }
 

@@ -23,13 +23,15 @@ TEST(SkippedSteps, AreSaidButOfSeveralThatAreNotFiniteTheFirstAlone) {
   for (std::uint64_t step : {2u, 3u}) skips.take(step, SkipReason::non_finite, "it is not finite");
   for (std::uint64_t step : {4u, 5u}) skips.take(step, SkipReason::grad_norm, "it is too large");
   skips.take(6, SkipReason::non_finite, "it is not finite");
+  for (std::uint64_t step : {7u, 8u}) skips.take(step, SkipReason::listed, "it is listed");
   char text[4096] = {};
   ASSERT_GT(::read(ends[0], text, sizeof text - 1), 0);
   EXPECT_STREQ(text,
                "step 2 is skipped: it is not finite; the parameters stay as they were\n"
                "step 4 is skipped: it is too large; the parameters stay as they were\n"
                "step 5 is skipped: it is too large; the parameters stay as they were\n"
-               "step 6 is skipped: it is not finite; the parameters stay as they were\n");
+               "step 6 is skipped: it is not finite; the parameters stay as they were\n"
+               "step 7 is skipped: it is listed; the parameters stay as they were\n");
   ::close(ends[0]);
   ::close(ends[1]);
 }
@@ -37,18 +39,19 @@ TEST(SkippedSteps, AreSaidButOfSeveralThatAreNotFiniteTheFirstAlone) {
 TEST(SkippedSteps, AreCountedByReasonOverLaunches) {
   Terminal silent(-1, false);
   Skips skips(silent);
-  skips.go_on_from({.steps = 7, .non_finite = 4, .loss = 2, .grad_norm = 1});
-  for (SkipReason reason : {SkipReason::non_finite, SkipReason::loss, SkipReason::grad_norm, SkipReason::stopping})
+  skips.go_on_from({.steps = 7, .non_finite = 4, .loss = 2, .grad_norm = 1, .listed = 3});
+  for (SkipReason reason :
+       {SkipReason::non_finite, SkipReason::loss, SkipReason::grad_norm, SkipReason::listed, SkipReason::stopping})
     skips.take(9, reason, "");
   metrics::Record skipped;
   skips.write(skipped);
   EXPECT_EQ(skipped.json(),
-            R"({"skipped": true, "skip_reason": "stopping", "skipped_steps": 11, "skipped_non_finite": 5, )"
-            R"("skipped_loss": 3, "skipped_grad_norm": 2})");
+            R"({"skipped": true, "skip_reason": "stopping", "skipped_steps": 12, "skipped_non_finite": 5, )"
+            R"("skipped_loss": 3, "skipped_grad_norm": 2, "skipped_listed": 4})");
   skips.take(10, SkipReason::none, "");
   metrics::Record applied;
   skips.write(applied);
-  EXPECT_THAT(applied.json(), AllOf(HasSubstr(R"("skipped": false, "skipped_steps": 11)"), Not(HasSubstr("reason"))));
+  EXPECT_THAT(applied.json(), AllOf(HasSubstr(R"("skipped": false, "skipped_steps": 12)"), Not(HasSubstr("reason"))));
 }
 
 step_protocol::DecisionRecord last_record(SkipReason reason, std::uint64_t in_row) {

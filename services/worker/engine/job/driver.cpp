@@ -44,6 +44,8 @@ class Driver {
   void after_step(EpochEngine& engine, StepNews news, std::size_t may_wait);
   double patience() const;
   bool is_last(std::uint64_t step) const;
+  /// Of a step that nothing else is known of.
+  StepResult of_record(const step_protocol::DecisionRecord& record) const;
   std::uint64_t tokens_of_a_step() const {
     return static_cast<std::uint64_t>(config_.data.rows_per_step) * static_cast<std::uint64_t>(config_.data.seq_len);
   }
@@ -117,9 +119,7 @@ void Driver::steps(EpochEngine& engine, std::uint64_t generation, std::uint64_t 
     // step before that one: that record lasts until the next step is decided.
     StepNews known;
     known.generation = generation;
-    known.result.record = block_.record_of(first - 1);
-    known.result.tokens = tokens_of_a_step();
-    known.result.attention_logit_max = largest_logit(context_, known.result.record);
+    known.result = of_record(block_.record_of(first - 1));
     after_step(engine, std::move(known), 0);
   }
   for (std::uint64_t step = first; !is_last(step - 1); ++step) {
@@ -130,6 +130,15 @@ void Driver::steps(EpochEngine& engine, std::uint64_t generation, std::uint64_t 
     engine.follow(news.result.record);
     after_step(engine, std::move(news), 1);
   }
+}
+
+StepResult Driver::of_record(const step_protocol::DecisionRecord& record) const {
+  StepResult result;
+  result.record = record;
+  if (record.skip_reason == static_cast<std::uint64_t>(step_protocol::SkipReason::listed)) return result;
+  result.tokens = tokens_of_a_step();
+  result.attention_logit_max = largest_logit(context_, record);
+  return result;
 }
 
 void Driver::after_step(EpochEngine& engine, StepNews news, std::size_t may_wait) {

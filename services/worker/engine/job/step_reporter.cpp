@@ -134,6 +134,7 @@ msg::Message::BodyOffset step_report(flatbuffers::FlatBufferBuilder& builder, co
   if (record.swap_change > 0) report.add_swap_followed(record.updates - record.swap_updates);
   report.add_swap_steps(news.swap_steps);
   report.add_attention_logit_max(result.attention_logit_max);
+  report.add_replay_ms(result.replay_ms);
   return msg::Message::body(report.Finish());
 }
 
