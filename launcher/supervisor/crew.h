@@ -95,6 +95,7 @@ class Crew {
   std::vector<ServiceProcess*> everyone() const;
   std::map<int, std::string> names_by_process() const;
   void look(ServiceProcess& process, const VitalLimits& limits, double now);
+  std::string describe(const ServiceProcess& process, const os::Ending& ending);
 
   boost::asio::io_context& io_;
   const config::Config& config_;

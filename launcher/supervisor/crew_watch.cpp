@@ -79,6 +79,7 @@ void Crew::watch(double now) {
     bool late = one.superseded && now - one.since > own_end_seconds && one.process->killed_because.empty();
     if (late) one.process->signal(SIGKILL, "another optimizer has taken its place");
   }
+  memory_.killed_lately(now);
   if (auto warning = memory_.look(now, [this] { return names_by_process(); })) {
     log::warn("{}", *warning);
     terminal_.line(*warning);
@@ -107,8 +108,15 @@ std::map<int, std::string> Crew::names_by_process() const {
   return names;
 }
 
+/// The kernel kills without a word to whom it kills.
+std::string Crew::describe(const ServiceProcess& process, const os::Ending& ending) {
+  bool by_others = ending.signal == SIGKILL && process.killed_because.empty();
+  return ending.describe() + (by_others && memory_.killed_lately(now_seconds()) ? ", out of memory" : "");
+}
+
 std::optional<Outcome> Crew::replace(ServiceProcess& process, const os::Ending& ending) {
-  std::string what = fmt::format("{} ended: {}{}", process.id().text(), ending.describe(),
+  std::string how = describe(process, ending);
+  std::string what = fmt::format("{} ended: {}{}", process.id().text(), how,
                                  process.killed_because.empty() ? "" : ", " + process.killed_because);
   // A usage fault is the same again in the next process.
   bool usage = ending.signal == 0 && ending.exit_code == static_cast<int>(ExitCode::usage);
@@ -123,7 +131,7 @@ std::optional<Outcome> Crew::replace(ServiceProcess& process, const os::Ending& 
         fmt::format("{}{}; its last log lines:{}", what, why, last_log_lines(process.id(), shown_log_lines))};
   }
   ++process.restarts;
-  std::string cause = process.killed_because.empty() ? ending.describe() : process.killed_because;
+  std::string cause = process.killed_because.empty() ? how : process.killed_because;
   notes_.ended(process.id().text(), process.id().kind == service::Kind::worker, cause, process.stood_still,
                now_seconds());
   std::string line = fmt::format("{}; it is started again (restart {})", what, process.restarts);

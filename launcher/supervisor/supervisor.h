@@ -17,6 +17,7 @@
 #include "launcher/supervisor/changes.h"
 #include "launcher/supervisor/crew.h"
 #include "launcher/supervisor/crew_end.h"
+#include "launcher/supervisor/degraded.h"
 #include "launcher/supervisor/epochs.h"
 #include "launcher/supervisor/optimizer_swap.h"
 #include "launcher/supervisor/outcome.h"
@@ -103,6 +104,8 @@ class Supervisor {
   const SupervisorParts& parts() const { return parts_; }
   std::vector<coordinator::RestartEvent> restart_events() const { return restarts_.newest(); }
   std::optional<std::uint64_t> last_checkpoint() const { return last_committed_; }
+  /// What does not work while training goes on.
+  std::vector<std::string> degraded() const { return degraded_.texts(); }
 
  private:
   enum class Phase { working, finishing, halting };
@@ -124,6 +127,7 @@ class Supervisor {
   StepSurroundings around();
   void make_good(std::uint64_t before);
   void write_steps(const std::function<void()>& write);
+  void note_metrics();
   void worker_left(ServiceProcess& process);
   void note_leaving();
   void consider_finish();
@@ -135,6 +139,7 @@ class Supervisor {
   SupervisorParts parts_;
   Crew crew_;
   CrewEnd end_;
+  Degraded degraded_;
   coordinator::NodeTable nodes_;
   coordinator::Membership membership_;
   coordinator::KeyValueStore store_;

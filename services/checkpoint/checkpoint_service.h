@@ -8,14 +8,12 @@
 
 #include "common/service/run_directory.h"
 #include "common/service/service.h"
+#include "services/checkpoint/activity.h"
 #include "services/checkpoint/live_cell.h"
 #include "services/checkpoint/part_store.h"
 #include "services/checkpoint/reports.h"
 
 namespace ganymede::checkpoint {
-
-/// What the service does now, as `ctl where` shows it.
-enum class Activity : std::uint64_t { idle, restoring, reading, writing, committing };
 
 /// The checkpoint service of one rank. One thread calls it. Relative to the run directory.
 class CheckpointService {
