@@ -53,6 +53,8 @@ class CheckpointService {
 
   LiveCell live_cell();
   void follow_epoch();
+  bool try_to_recover();
+  bool await_snapshot(double seconds);
   bool decided_last(std::uint64_t step) const;
   void take(std::uint64_t step);
   std::optional<PartRecord> write_part(std::uint64_t step);
@@ -71,6 +73,7 @@ class CheckpointService {
   std::vector<PlannedValue> plan_;
   std::optional<PartStore> store_;  // opened on first use, and again after an error
   std::optional<Pending> pending_;
+  bool unusable_ = false;  // the folder was, when this service began
 };
 
 /// The body for service::run.

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "common/base/error.h"
 #include "tests/fault/disk/small_disk.h"
 #include "tests/support/process_wait.h"
 #include "tests/support/undisturbed_run.h"
@@ -44,6 +45,7 @@ class Disk : public testing::Test {
   /// In this order: once there is a checkpoint.
   void start() {
     run_.start();
+    run_.wait_for_step(1);
     wait_until([&] { return run_.status().value("last_checkpoint", -1) > 0; }, 60, "the first checkpoint");
   }
   void expect_undisturbed_result() {

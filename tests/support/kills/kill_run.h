@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/error.h"
 #include "tests/support/kills/strike.h"
 #include "tests/support/undisturbed_run.h"
 

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <vector>
 
+#include "common/base/error.h"
+
 namespace ganymede::test {
 namespace {
 

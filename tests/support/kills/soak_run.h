@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 
+#include "common/base/error.h"
 #include "tests/support/kills/soak.h"
 #include "tests/support/undisturbed_run.h"
 

@@ -16,6 +16,7 @@ namespace {
 using std::chrono::microseconds;
 
 constexpr double seconds_a_target = 40;
+constexpr double seconds_without_a_look = 0.05;
 constexpr double seconds_of_watching = 4;  // then in small steps
 constexpr double seconds_to_stop = 5;
 constexpr double seconds_of_a_start = 8;  // in which a process that was just started is where it is only then
@@ -49,12 +50,19 @@ class Hunt {
  private:
   /// Stopped as soon as it seems to be there, or after a while. False when it is gone.
   bool await() {
-    for (int i = 0; i < 2000 && !target_.holds(cell_); ++i) {
-      if (i % 100 == 99 && ::kill(pid_, 0) != 0) return false;
-      std::this_thread::sleep_for(microseconds(5));
+    for (Deadline rest = Deadline::after_seconds(seconds_without_a_look); !rest.passed() && !watch();) {
+      if (::kill(pid_, 0) != 0) return false;
+      std::this_thread::sleep_for(microseconds(100));
     }
     ++looks_;
     return stop(pid_);
+  }
+  /// Without a pause, for a moment: some operations take a few microseconds.
+  bool watch() const {
+    for (Deadline moment = Deadline::after(microseconds(300)); !moment.passed();)
+      for (int i = 0; i < 50; ++i)
+        if (target_.holds(cell_)) return true;
+    return false;
   }
   /// A moment on.
   bool small_step() {

@@ -33,6 +33,21 @@ std::string bucket_name(const WatchedCell& cell, int bucket) {
   return bucket < 0 ? "" : " " + cell.placement().buckets[static_cast<std::size_t>(bucket)].name;
 }
 
+/// Where a rank holds a bucket whole, it is read and written in place: nothing is moved.
+bool takes_time(const WatchedCell& cell, const plan::Operation& operation) {
+  using plan::OperationKind;
+  switch (operation.kind) {
+    case OperationKind::release:
+      return false;
+    case OperationKind::gather:
+    case OperationKind::reduce:
+    case OperationKind::store_gradients:
+      return !plan::in_place(cell.placement().buckets[static_cast<std::size_t>(operation.bucket)]);
+    default:
+      return true;
+  }
+}
+
 KillTarget doing(Kind kind, const std::string& name, std::uint64_t operation) {
   return {kind, name, [=](const WatchedCell& cell) { return cell.operation(kind) == operation; }};
 }
@@ -59,7 +74,7 @@ void append(std::vector<KillTarget>& all, std::vector<KillTarget> more) {
 std::vector<KillTarget> worker_targets(const WatchedCell& cell) {
   std::map<plan::OperationKind, std::vector<int>> buckets;
   for (const auto& operation : plan::build(cell.config(), cell.placement(), plan::PlanKind::train).operations)
-    if (operation.kind != plan::OperationKind::release) add_once(buckets[operation.kind], operation.bucket);
+    if (takes_time(cell, operation)) add_once(buckets[operation.kind], operation.bucket);
   std::vector<KillTarget> targets;
   for (const auto& [kind, all] : buckets)
     for (int bucket : three(all)) {
