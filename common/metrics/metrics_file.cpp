@@ -126,12 +126,9 @@ void MetricsFile::append(const Record& record) {
       bool cut = ::ftruncate(fd_.get(), before) == 0;
       std::error_code unknown;
       bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
-      fail(
-          "Metrics file {} cannot be written: {}.{} {} and give the same command again: it goes on from the last "
-          "checkpoint.",
-          std::filesystem::absolute(path_, unknown).string(), std::strerror(error),
-          cut ? "" : " Its last line is torn; the next start cuts it off.",
-          full ? "Make room on its disk" : "Look at its disk");
+      fail("Metrics file {} cannot be written: {}.{} {}.", std::filesystem::absolute(path_, unknown).string(),
+           std::strerror(error), cut ? "" : " Its last line is torn; the next start cuts it off.",
+           full ? "Make room on its disk" : "Look at its disk");
     }
   }
 }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/base/error.h"
+#include "common/base/log.h"
 
 namespace ganymede::os {
 namespace {
@@ -137,8 +138,12 @@ std::optional<Fd> try_lock(const std::string& path) {
     if (errno == EWOULDBLOCK) return std::nullopt;
     fail("Lock file {} cannot be locked: {}.", path, reason());
   }
-  if (::ftruncate(fd.get(), 0) != 0) fail("Lock file {} cannot be written: {}.", path, reason());
-  write_all(fd.get(), fmt::format("{}\n", ::getpid()), path);
+  // Who has it is a word to persons: on a full disk it is left out, and the lock holds.
+  try {
+    if (::ftruncate(fd.get(), 0) == 0) write_all(fd.get(), fmt::format("{}\n", ::getpid()), path);
+  } catch (const Error& error) {
+    log::warn("{}", error.what());
+  }
   return fd;
 }
 

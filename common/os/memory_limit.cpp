@@ -87,4 +87,8 @@ Memory memory_within_limits(const std::string& root) {
   return memory.total == unknown || memory.available == unknown ? Memory{} : memory;
 }
 
+std::uint64_t out_of_memory_kills(const std::string& root) {
+  return kernel_entry(fs::path(root) / "proc/vmstat", "oom_kill").value_or(0);
+}
+
 }  // namespace ganymede::os

@@ -15,4 +15,8 @@ struct Memory {
 /// counts as available. `root`: the folder that proc/ and sys/ lie in. Never throws.
 Memory memory_within_limits(const std::string& root = "/");
 
+/// How many processes the kernel has killed for want of memory since the machine began, of a control group or of the
+/// machine; 0 where it does not tell. `root`: as above. Never throws.
+std::uint64_t out_of_memory_kills(const std::string& root = "/");
+
 }  // namespace ganymede::os

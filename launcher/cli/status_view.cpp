@@ -13,6 +13,7 @@
 #include "common/config/config.h"
 #include "common/plan/plan.h"
 #include "common/service/run_directory.h"
+#include "launcher/cli/degraded_view.h"
 #include "launcher/cli/status_binaries.h"
 #include "launcher/keeper/failure.h"
 #include "launcher/supervisor/cell_view.h"
@@ -198,6 +199,7 @@ std::string status_json(const fbs::Status& status) {
   object["missing_nodes"] = missing_nodes(status);
   object["restart_events"] = ordered_json::array();
   for (const auto* event : events_of(status)) object["restart_events"].push_back(event_json(*event));
+  object["degraded"] = degraded(status);
   if (status.optimizer() != nullptr) object["optimizer"] = status.optimizer()->str();
   if (status.swap() != nullptr) object["swap"] = status.swap()->str();
   add_changes(object);
@@ -219,7 +221,7 @@ std::string status_text(const fbs::Status& status) {
                           service->pid(), service->state()->str(), service->restarts(), service->operation()->str());
   if (status.optimizer() != nullptr) text += "\noptimizer: " + printable(status.optimizer()->str());
   if (status.swap() != nullptr) text += "\na swap is under way: " + printable(status.swap()->str());
-  return text + binaries_text(status) + events_text(status) + missing_text(status) + changes_text();
+  return text + degraded_text(status) + binaries_text(status) + events_text(status) + missing_text(status) + changes_text();
 }
 
 int awaited_rank(const fbs::Status& status) {

@@ -113,6 +113,7 @@ class Crew {
   os::Command command_of(const ServiceId& id) const;
   bool ends_on_trial(ServiceProcess& process, const os::Ending& ending);
   void watch_trials(double now);
+  std::string describe(const ServiceProcess& process, const os::Ending& ending);
 
   boost::asio::io_context& io_;
   const config::Config& config_;

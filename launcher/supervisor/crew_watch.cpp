@@ -84,6 +84,7 @@ void Crew::watch(double now) {
   watch_beside(now);
   watch_trials(now);
   watched_ = now;
+  memory_.killed_lately(now);
   if (auto warning = memory_.look(now, [this] { return names_by_process(); })) {
     log::warn("{}", *warning);
     terminal_.line(*warning);
@@ -151,8 +152,15 @@ std::map<int, std::string> Crew::names_by_process() const {
   return names;
 }
 
+/// The kernel kills without a word to whom it kills.
+std::string Crew::describe(const ServiceProcess& process, const os::Ending& ending) {
+  bool by_others = ending.signal == SIGKILL && process.killed_because.empty();
+  return ending.describe() + (by_others && memory_.killed_lately(now_seconds()) ? ", out of memory" : "");
+}
+
 std::optional<Outcome> Crew::replace(ServiceProcess& process, const os::Ending& ending) {
-  std::string what = fmt::format("{} ended: {}{}", process.id().text(), ending.describe(),
+  std::string how = describe(process, ending);
+  std::string what = fmt::format("{} ended: {}{}", process.id().text(), how,
                                  process.killed_because.empty() ? "" : ", " + process.killed_because);
   // A usage fault is the same again in the next process.
   bool on_trial = ends_on_trial(process, ending);
@@ -168,7 +176,7 @@ std::optional<Outcome> Crew::replace(ServiceProcess& process, const os::Ending& 
         fmt::format("{}{}; its last log lines:{}", what, why, last_log_lines(process.id(), shown_log_lines))};
   }
   ++process.restarts;
-  std::string cause = process.killed_because.empty() ? ending.describe() : process.killed_because;
+  std::string cause = process.killed_because.empty() ? how : process.killed_because;
   double now = now_seconds(), detect = process.stood_since > 0 ? now - process.stood_since : 0;
   notes_.ended(process.id().text(), process.id().kind == service::Kind::worker, cause, detect, now);
   std::string line = fmt::format("{}; it is started again (restart {})", what, process.restarts);

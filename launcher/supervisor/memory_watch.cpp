@@ -12,6 +12,7 @@ namespace ganymede::launcher {
 namespace {
 
 constexpr double look_every = 10;  // seconds
+constexpr double lately = 3;       // seconds, from the kernel's decision to the end of a large process
 constexpr std::size_t holders_told = 4;
 constexpr std::uint64_t least_margin = std::uint64_t{256} << 20, most_margin = std::uint64_t{4} << 30;
 
@@ -31,6 +32,13 @@ std::string largest(const std::string& root, const std::map<int, std::string>& o
 
 std::uint64_t memory_margin(std::uint64_t total) {
   return std::min(std::clamp(total / 20, least_margin, most_margin), total / 2);
+}
+
+bool MemoryWatch::killed_lately(double now) {
+  std::uint64_t kills = os::out_of_memory_kills(root_);
+  if (kills_ && kills > *kills_) killed_ = now;
+  kills_ = kills;
+  return killed_ && now - *killed_ < lately;
 }
 
 std::optional<std::string> MemoryWatch::look(double now, const OwnNames& own) {

@@ -40,12 +40,13 @@ msg::Message::BodyOffset status_report(FlatBufferBuilder& builder, Supervisor& s
   auto checkpoint = supervisor.last_checkpoint();
   auto optimizer = builder.CreateString(supervisor.optimizer());
   auto under_way = supervisor.swap_under_way();
+  auto degraded = builder.CreateVectorOfStrings(supervisor.degraded());
   auto swap = under_way ? builder.CreateString(under_way->describe()) : 0;
   return msg::Message::body(
       fbs::CreateStatus(builder, run, parts.steps.last_step(), static_cast<std::uint64_t>(parts.config.run.steps),
                         supervisor.membership().generation(), state, cell_list, launcher_list, parts.steps.last_loss(),
                         parts.steps.tokens_per_second(), checkpoint ? static_cast<std::int64_t>(*checkpoint) : -1,
-                        detail, optimizer, swap, events));
+                        detail, optimizer, swap, events, degraded));
 }
 
 }  // namespace ganymede::launcher

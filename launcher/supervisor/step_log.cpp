@@ -113,8 +113,20 @@ void StepLog::line_after(std::uint64_t step, const std::string& line) {
 void StepLog::append(metrics::Record& line, const StepSurroundings& around) {
   line.set("restarts", earlier_restarts_ + around.restarts).set("generation", around.generation);
   if (!over_.empty()) line.set("restart_events", records_of(over_));
-  file_.append(line);
+  unwritten_.push_back(line);
   over_.clear();
+  if (!write_waiting() && unwritten_.size() > most_unwritten)
+    fail("{} More than {} lines wait for it.", trouble_, most_unwritten);
+}
+
+bool StepLog::write_waiting() {
+  try {
+    for (; !unwritten_.empty(); unwritten_.pop_front()) file_.append(unwritten_.front());
+  } catch (const Error& error) {
+    trouble_ = error.what();
+    return false;
+  }
+  return true;
 }
 
 void StepLog::show_waiting(std::uint64_t up_to) {
@@ -123,7 +135,10 @@ void StepLog::show_waiting(std::uint64_t up_to) {
   waiting_.erase(waiting_.begin(), end);
 }
 
-StepLog::~StepLog() { show_waiting(std::numeric_limits<std::uint64_t>::max()); }
+StepLog::~StepLog() {
+  show_waiting(std::numeric_limits<std::uint64_t>::max());
+  if (!write_waiting()) log::error("the last {} lines of the metrics are lost: {}", unwritten_.size(), trouble_);
+}
 
 void StepLog::take_record(const step_protocol::DecisionRecord& record, const StepSurroundings& around) {
   last_step_ = record.step;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <map>
 #include <optional>
@@ -33,7 +34,8 @@ class StepLog {
   StepLog(const StepLog&) = delete;
   StepLog& operator=(const StepLog&) = delete;
 
-  /// Throws Error when the file cannot be written (full disk).
+  /// A line that the file cannot take (a full disk) waits in memory, with those after it; each step tries again. Throws
+  /// Error when more than `most_unwritten` wait.
   void take(const fbs::StepReport& report, const StepSurroundings& around);
 
   /// The line of a step whose report was lost, from its decision record; without times.
@@ -47,6 +49,13 @@ class StepLog {
 
   /// A line that comes after that of a step: now, or once the step is here (reports wait in the worker for a while).
   void line_after(std::uint64_t step, const std::string& line);
+
+  /// Why lines wait in memory; empty: all are written.
+  std::string trouble() const { return unwritten_.empty() ? "" : trouble_; }
+  /// Tries once more to write them. False when some still wait.
+  bool write_waiting();
+
+  static constexpr std::size_t most_unwritten = 10'000;  // lines, of some kilobytes each
 
   std::uint64_t last_step() const { return last_step_; }
   double last_loss() const { return last_loss_; }  // NaN: no step is done, or it was not finite
@@ -64,6 +73,8 @@ class StepLog {
   void show_waiting(std::uint64_t up_to);
 
   metrics::MetricsFile file_;
+  std::deque<metrics::Record> unwritten_;  // lines, in order
+  std::string trouble_;                    // why the first of them could not be written
   std::uint64_t steps_;
   Terminal& terminal_;
   int earlier_restarts_ = 0;

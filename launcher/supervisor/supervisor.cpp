@@ -29,6 +29,7 @@ Supervisor::Supervisor(SupervisorParts parts)
           parts_.terminal, [this](ServiceProcess& process, const os::Ending& ending) { ended(process, ending); },
           [this](int rank) { return parts_.cells.epoch_in_force(rank); }),
       end_(crew_),
+      degraded_(parts_.terminal),
       nodes_(parts_.nodes, parts_.world.members, parts_.config, now_seconds()),
       membership_(parts_.config.parallel.ranks, parts_.cells.highest_generation()),
       checkpoint_parts_(parts_.config.parallel.ranks),
@@ -152,13 +153,20 @@ StepSurroundings Supervisor::around() {
           .host_limit = static_cast<double>(parts_.budget.available)};
 }
 
-/// Nobody sees where a run is that cannot write its metrics (a full disk): it ends with what is durable.
+/// A run whose metrics cannot be written (a full disk) goes on while its lines have room in memory.
 void Supervisor::write_steps(const std::function<void()>& write) {
   try {
     write();
+    note_metrics();
   } catch (const Error& error) {
     halt({ExitCode::failed, error.what()}, false);
   }
+}
+
+void Supervisor::note_metrics() {
+  std::string trouble = parts_.steps.trouble();
+  if (trouble.empty()) return degraded_.works("metrics");
+  degraded_.fails("metrics", trouble + " Training goes on, and the lines of its steps wait in memory until then.");
 }
 
 coordinator::CheckpointParts::Receipt Supervisor::part(const fbs::PartDurable& part) {
@@ -174,6 +182,7 @@ void Supervisor::committed(std::uint64_t step, std::uint64_t bytes, double secon
                                  human_seconds(seconds));
   log::info("{}", line);
   parts_.steps.line_after(step, line);
+  degraded_.works("checkpoints");
   consider_finish();
 }
 
@@ -183,6 +192,7 @@ void Supervisor::checkpoint_failed(std::uint64_t step, int rank, const std::stri
   log::error("{}", line);
   if (last) return halt({ExitCode::failed, line}, false);
   parts_.terminal.line(line);
+  degraded_.fails_as_told("checkpoints", line);
 }
 
 void Supervisor::stop_now() {
@@ -268,7 +278,12 @@ void Supervisor::consider_finish() {
 void Supervisor::finish() {
   std::uint64_t last = parts_.cells.decided_step();
   // The reports of the last steps are lost when their worker is killed as the others leave.
-  write_steps([&] { make_good(last + 1); });
+  write_steps([&] {
+    make_good(last + 1);
+    if (!parts_.steps.write_waiting())
+      fail("{} The lines of the last steps are lost; the same command goes on from the checkpoint of step {}.",
+           parts_.steps.trouble(), last);
+  });
   if (phase_ == Phase::halting) return;
   bool all = last >= static_cast<std::uint64_t>(parts_.config.run.steps);
   outcome_ = {all ? ExitCode::done : ExitCode::can_go_on, ""};

@@ -18,6 +18,7 @@
 #include "launcher/supervisor/changes.h"
 #include "launcher/supervisor/crew.h"
 #include "launcher/supervisor/crew_end.h"
+#include "launcher/supervisor/degraded.h"
 #include "launcher/supervisor/epochs.h"
 #include "launcher/supervisor/optimizer_swap.h"
 #include "launcher/supervisor/outcome.h"
@@ -116,6 +117,8 @@ class Supervisor {
   double left_at() const { return end_.began(); }
   /// Why the world forms again, after `run` has said so.
   const std::optional<coordinator::RestartEvent>& forming_again() const { return forming_again_; }
+  /// What does not work while training goes on.
+  std::vector<std::string> degraded() const { return degraded_.texts(); }
 
  private:
   enum class Phase { working, finishing, halting };
@@ -140,6 +143,7 @@ class Supervisor {
   StepSurroundings around();
   void make_good(std::uint64_t before);
   void write_steps(const std::function<void()>& write);
+  void note_metrics();
   void worker_left(ServiceProcess& process);
   void note_leaving();
   void consider_finish();
@@ -151,6 +155,7 @@ class Supervisor {
   SupervisorParts parts_;
   Crew crew_;
   CrewEnd end_;
+  Degraded degraded_;
   coordinator::NodeTable nodes_;
   coordinator::Membership membership_;
   coordinator::KeyValueStore store_;

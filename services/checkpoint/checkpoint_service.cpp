@@ -26,6 +26,7 @@ namespace {
 constexpr double far_seconds = 1e8;         // an idle service waits as long as the run goes on
 constexpr double commit_look_seconds = .1;  // how often rank 0 asks whether all parts are durable
 constexpr double tidy_look_seconds = 2;     // how often the others look for manifests that are gone
+constexpr double recover_seconds = 2;       // how often a disk that cannot be used is tried again
 
 /// PartRecord::began.
 std::map<std::string, std::vector<std::uint64_t>> ages(const LiveCell& cell) {
@@ -120,34 +121,6 @@ void CheckpointService::restore_if_asked() {
   control.loaded_statistics = own ? view.manifest().statistics.value_or(StepStatistics{}) : StepStatistics{};
   os::store_and_wake(control.restored, 1);
   log::info("restored step {} from {} in {}", step, view.folder(), human_seconds(seconds_since(began)));
-}
-
-bool CheckpointService::decided_last(std::uint64_t step) const {
-  const DecisionRecord& record = cell_.control->record_of(step);
-  return record.step == step && record.intact() && record.stop_after != 0;
-}
-
-/// What a predecessor left: a part that is on disk is reported again, the snapshot of the last step is done again
-/// (nothing will overwrite it), any other is cancelled (rule 20). Parts of launches before this one are dropped.
-void CheckpointService::recover() {
-  std::uint64_t word = cell_.control->snapshot.load(std::memory_order_acquire), step = snapshot_step(word);
-  std::uint64_t loaded = cell_.control->load_step.load(std::memory_order_acquire);
-  std::vector<service::Manifest> manifests = service::read_manifests(settings_.checkpoints);
-  auto manifest = std::find_if(manifests.begin(), manifests.end(), [&](auto& one) { return one.step == step; });
-  bool committed = step > loaded && manifest != manifests.end();
-  drop_unnamed_parts(settings_.checkpoints, store(), context_.job());
-  std::optional<PartRecord> record = step > loaded ? store().record(step) : std::nullopt;
-  if (record && record->job != context_.job()) record.reset();  // of a damaged checkpoint of an earlier launch
-  if (committed) {
-    end_snapshot(cell_, step);
-    if (context_.rank() == 0) reports_.committed(step, manifest->bytes(), 0);
-  } else if (record) {
-    log::info("the part of step {} was complete: reported again", step);
-    publish(step, *record, Clock::now());
-  } else if (is_armed(word) && !decided_last(step)) {
-    end_snapshot(cell_, step);
-    log::warn("the snapshot of step {} was cancelled: the service was started again while it was read", step);
-  }
 }
 
 bool CheckpointService::serve() {
@@ -266,16 +239,21 @@ void CheckpointService::give_up(std::uint64_t step, const std::string& text) {
   reports_.failed(step, text);
 }
 
+/// For so long at most; whether one is armed.
+bool CheckpointService::await_snapshot(double seconds) {
+  Deadline look = Deadline::after_seconds(seconds);
+  return context_.wait(
+      cell_.control->snapshot, [](std::uint64_t word) { return is_armed(word); }, [&] { return look.passed(); },
+      Deadline::after_seconds(far_seconds), "a snapshot");
+}
+
 void CheckpointService::run() {
   restore_if_asked();
-  recover();
+  while (!context_.finishing() && !try_to_recover()) await_snapshot(recover_seconds);
   while (!context_.finishing()) {
     if (serve()) continue;
     at(Activity::idle, pending_ ? "waiting for the parts of other ranks" : "waiting for a snapshot");
-    Deadline look = Deadline::after_seconds(pending_ ? commit_look_seconds : tidy_look_seconds);
-    bool armed = context_.wait(
-        cell_.control->snapshot, [](std::uint64_t word) { return is_armed(word); }, [&] { return look.passed(); },
-        Deadline::after_seconds(far_seconds), "a snapshot");
+    bool armed = await_snapshot(pending_ ? commit_look_seconds : tidy_look_seconds);
     if (!armed && !pending_ && store_ && store_->steps().size() > 1) prune_parts(settings_.checkpoints, *store_);
   }
 }

@@ -8,14 +8,12 @@
 
 #include "common/service/run_directory.h"
 #include "common/service/service.h"
+#include "services/checkpoint/activity.h"
 #include "services/checkpoint/live_cell.h"
 #include "services/checkpoint/part_store.h"
 #include "services/checkpoint/reports.h"
 
 namespace ganymede::checkpoint {
-
-/// What the service does now, as `ctl where` shows it.
-enum class Activity : std::uint64_t { idle, restoring, reading, writing, committing };
 
 /// The checkpoint service of one rank. One thread calls it. Relative to the run directory.
 class CheckpointService {
@@ -55,6 +53,8 @@ class CheckpointService {
 
   LiveCell live_cell();
   void follow_epoch();
+  bool try_to_recover();
+  bool await_snapshot(double seconds);
   bool decided_last(std::uint64_t step) const;
   void take(std::uint64_t step);
   std::optional<PartRecord> write_part(std::uint64_t step);
@@ -73,6 +73,7 @@ class CheckpointService {
   std::vector<PlannedValue> plan_;
   std::optional<PartStore> store_;  // opened on first use, and again after an error
   std::optional<Pending> pending_;
+  bool unusable_ = false;  // the folder was, when this service began
 };
 
 /// The body for service::run.

@@ -3,12 +3,11 @@
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/service/planned_times.h"
+#include "services/data/operations.h"
 #include "services/data/serving.h"
 
 namespace ganymede::data {
 namespace {
-
-enum Operation : std::uint64_t { opening = 0, filling = 1, waiting = 2 };
 
 constexpr double wait_seconds = 60;  // of one wait; a step may take longer, so the next one begins
 

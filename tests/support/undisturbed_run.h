@@ -16,6 +16,8 @@ class UndisturbedRun {
   UndisturbedRun(int steps, int checkpoint_every) : UndisturbedRun(settings(steps, checkpoint_every)) {}
   explicit UndisturbedRun(std::vector<std::string> settings) : settings_(std::move(settings)) {}
 
+  double seconds = 90;  // that training it may take
+
   /// One thread a rank: two ranks share the two cores of a small machine.
   static std::vector<std::string> settings(int steps, int checkpoint_every) {
     return {"parallel.ranks=2", "run.steps=" + std::to_string(steps),
@@ -25,7 +27,7 @@ class UndisturbedRun {
   /// The same losses, each step once, and the same state, bit for bit.
   void expect_same(const TrainingRun& other) {
     if (!trained_) {
-      EXPECT_EQ(run_.train(), 0) << run_.output();
+      EXPECT_EQ(run_.train({}, seconds), 0) << run_.output();
       trained_ = true;
     }
     EXPECT_EQ(other.losses(), run_.losses());

@@ -69,6 +69,22 @@ TEST(StatusView, ShowsWhatRestartsTook) {
   EXPECT_EQ(status_text(*undisturbed.as<fbs::Status>()).find("restarted  "), std::string::npos);
 }
 
+TEST(StatusView, SaysWhatDoesNotWorkWhileTrainingGoesOn) {
+  auto message = msg::Message::build(1, 1, [](flatbuffers::FlatBufferBuilder& builder) {
+    std::vector<flatbuffers::Offset<fbs::CellStatus>> cells;
+    std::vector<flatbuffers::Offset<fbs::LauncherStatus>> launchers;
+    std::vector texts = {builder.CreateString("The disk is full.")};
+    return msg::Message::body(fbs::CreateStatusDirect(builder, "/r", 7, 50, 3, "training", &cells, &launchers, 2.5,
+                                                      1000, -1, "", nullptr, nullptr, nullptr, &texts));
+  });
+  const auto& status = *message.as<fbs::Status>();
+  EXPECT_EQ(nlohmann::json::parse(status_json(status))["degraded"], nlohmann::json({"The disk is full."}));
+  EXPECT_NE(status_text(status).find("\ndegraded: The disk is full."), std::string::npos) << status_text(status);
+  auto sound = status_of({"forward"});
+  EXPECT_EQ(nlohmann::json::parse(status_json(*sound.as<fbs::Status>()))["degraded"], nlohmann::json::array());
+  EXPECT_EQ(status_text(*sound.as<fbs::Status>()).find("degraded"), std::string::npos);
+}
+
 TEST(StatusView, SaysThatNoStepIsDoneYet) {
   auto first = status_of({"forward"}, 0, std::nan(""));
   std::string text = status_text(*first.as<fbs::Status>());

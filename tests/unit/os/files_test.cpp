@@ -147,6 +147,19 @@ TEST_F(Lock, SecondTakerGetsNothingUntilTheFirstLetsGo) {
   EXPECT_TRUE(try_lock(in("run.lock")));
 }
 
+TEST_F(Lock, IsTakenOnAFullDiskAsWell) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  rlimit full{0, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &full);
+  auto lock = try_lock(in("run.lock"));
+  bool second = try_lock(in("run.lock")).has_value();
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_TRUE(lock);
+  EXPECT_FALSE(second);
+}
+
 TEST_F(Lock, KernelReleasesItWhenTheHolderIsKilled) {
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);

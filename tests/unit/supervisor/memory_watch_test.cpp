@@ -57,6 +57,18 @@ TEST_F(Watched, IsToldAgainOnlyAfterItWasClearlyBetter) {
   EXPECT_NE(look(40), "");
 }
 
+TEST_F(Watched, KnowsForSecondsThatTheKernelHasKilledAProcess) {
+  EXPECT_FALSE(watch.killed_lately(0)) << "the kernel tells nothing";
+  machine.file("proc/vmstat", "pgfault 5\noom_kill 7\n");
+  MemoryWatch other(machine.root());
+  EXPECT_FALSE(other.killed_lately(0)) << "those before this launcher";
+  EXPECT_FALSE(other.killed_lately(10));
+  machine.file("proc/vmstat", "pgfault 5\noom_kill 8\n");
+  EXPECT_TRUE(other.killed_lately(11));
+  EXPECT_TRUE(other.killed_lately(13));
+  EXPECT_FALSE(other.killed_lately(15));
+}
+
 TEST_F(Watched, LooksEveryTenSeconds) {
   machine.memory(total, total);
   EXPECT_EQ(look(100), "");

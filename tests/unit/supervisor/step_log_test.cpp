@@ -1,9 +1,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -207,6 +210,47 @@ TEST_F(StepLogTest, APipeInItsPlaceHoldsUpNobodyAndIsRefused) {
   EXPECT_FALSE(read_last_metrics(path_));
   Terminal terminal(STDOUT_FILENO, false);
   EXPECT_THROW(StepLog(path_, 0, 50, terminal), Error);
+}
+
+/// A limit on the size of files stands in for a full disk.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FullDisk() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(StepLogTest, LinesThatAFullDiskDoesNotTakeAreWrittenInOrderOnceThereIsRoom) {
+  StepLog log(path_, 0, 50, silent_);
+  take(log, {.step = 1});
+  EXPECT_EQ(log.trouble(), "");
+  {
+    FullDisk full(std::filesystem::file_size(path_) + 10);
+    take(log, {.step = 2});
+    log.take_gap(3, {});
+    EXPECT_NE(log.trouble().find("cannot be written: File too large"), std::string::npos) << log.trouble();
+    EXPECT_FALSE(log.write_waiting());
+  }
+  EXPECT_EQ(lines().size(), 1u);
+  take(log, {.step = 4});
+  EXPECT_EQ(log.trouble(), "");
+  auto all = lines();
+  ASSERT_EQ(all.size(), 4u);
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i]["step"], i + 1);
+}
+
+TEST_F(StepLogTest, MoreLinesThanMemoryIsMeantForEndTheRun) {
+  StepLog log(path_, 0, 50, silent_);
+  FullDisk full(10);
+  for (std::uint64_t step = 1; step <= StepLog::most_unwritten; ++step) log.take_gap(step, {});
+  EXPECT_THROW(log.take_gap(StepLog::most_unwritten + 1, {}), Error);
 }
 
 TEST_F(StepLogTest, LastMetricsSkipsATornLine) {
