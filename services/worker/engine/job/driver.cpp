@@ -5,6 +5,7 @@
 
 #include "common/base/error.h"
 #include "common/base/log.h"
+#include "common/step_protocol/skip.h"
 #include "services/worker/engine/job/attempt_end.h"
 #include "services/worker/engine/job/communicator_factory.h"
 #include "services/worker/engine/job/epoch_engine.h"
