@@ -23,4 +23,17 @@ std::vector<std::string> restarts_since(const coordinator::NodeState& before, co
   return lines;
 }
 
+std::vector<std::string> refusals_since(const coordinator::NodeState& before, const coordinator::NodeState& now,
+                                        const std::string& name) {
+  std::vector<std::string> lines;
+  std::map<ServiceId, std::uint64_t> known;  // also of another launcher of the node: it keeps them
+  for (const auto& cell : before.cells)
+    for (const auto& service : cell.services) known[{service.kind, cell.rank}] = service.refused;
+  for (const auto& cell : now.cells)
+    for (const auto& service : cell.services)
+      if (!service.refusal.empty() && service.refused != known[{service.kind, cell.rank}])
+        lines.push_back(fmt::format("{}: {}", name, service.refusal));
+  return lines;
+}
+
 }  // namespace ganymede::launcher

@@ -12,4 +12,8 @@ namespace ganymede::launcher {
 std::vector<std::string> restarts_since(const coordinator::NodeState& before, const coordinator::NodeState& now,
                                         const std::string& name);
 
+/// A line for each service of another node that does not run the binary which was ordered for it, once.
+std::vector<std::string> refusals_since(const coordinator::NodeState& before, const coordinator::NodeState& now,
+                                        const std::string& name);
+
 }  // namespace ganymede::launcher

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 
 #include "common/base/log.h"
 #include "common/base/text.h"
@@ -20,12 +21,15 @@ coordinator::NodeWishes Supervisor::report(coordinator::NodeState state) {
   auto cells = state.cells;
   auto parts = state.parts;
   const coordinator::NodeState* before = nodes_.state_of(node);
-  std::vector<std::string> restarted;
-  if (before != nullptr) restarted = restarts_since(*before, state, nodes_.name(node));
+  std::vector<std::string> news;
+  if (before != nullptr) {
+    news = restarts_since(*before, state, nodes_.name(node));
+    std::ranges::move(refusals_since(*before, state, nodes_.name(node)), std::back_inserter(news));
+  }
   for (int rank : nodes_.take(std::move(state), now_seconds())) {
     if (auto next = membership_.worker_died(rank)) generation = next;
   }
-  for (const std::string& line : restarted) {
+  for (const std::string& line : news) {
     log::warn("{}", line);
     parts_.terminal.line(line);
   }

@@ -115,6 +115,7 @@ TEST_F(Launchers, AServiceOfAnotherNodeGoesOverToAnotherBuildWhereThatCanWork) {
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.output, HasSubstr("Node 1: "));
   EXPECT_EQ(binary(), kept);
+  EXPECT_THAT(run_.output(0), HasSubstr("node 1 (127.0.0.2): Node 1: ")) << "the terminal of node 0";
   stop_now();
 }
 

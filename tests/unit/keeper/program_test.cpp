@@ -195,21 +195,15 @@ TEST_F(Keeper, ASecondInterruptIsNotedAsAStopAtOnceAndForgottenByTheNextRun) {
   EXPECT_THAT(content("seen"), Not(HasSubstr("stop")));
 }
 
-TEST_F(Keeper, TheWarningOfABatchSystemReachesTheLauncherAndIsNotedAsAStop) {
-  start("trap 'ls ipc > seen; exit 75' USR2; touch ready; while true; do sleep 0.02; done");
-  await("ready");
-  ::kill(keeper_, SIGUSR2);
-  EXPECT_EQ(end(), 75);
-  EXPECT_THAT(content("seen"), HasSubstr("stop\n"));
-  EXPECT_THAT(content("seen"), Not(HasSubstr("stop.now")));
-}
-
-TEST_F(Keeper, ALostTerminalStopsTheRunInOrder) {
-  start("trap 'touch term; exit 75' TERM; touch ready; while true; do sleep 0.02; done");
-  await("ready");
-  ::kill(keeper_, SIGHUP);
-  EXPECT_EQ(end(), 75);
-  await("term");
+TEST_F(Keeper, ALostTerminalAndTheWarningOfABatchSystemStopTheRunInOrder) {
+  for (auto [signal, as] : {std::pair(SIGHUP, "TERM"), std::pair(SIGUSR2, "USR2")}) {
+    start("trap 'rm ready; ls ipc > seen; exit 75' " + std::string(as) +
+          "; touch ready; while true; do sleep 0.02; done");
+    await("ready");
+    ::kill(keeper_, signal);
+    EXPECT_EQ(end(), 75);
+    EXPECT_THAT(content("seen"), testing::AllOf(HasSubstr("stop\n"), Not(HasSubstr("stop.now"))));
+  }
 }
 
 TEST_F(Keeper, ALauncherThatIsStoppedBeforeItListensIsNotStartedAgain) {

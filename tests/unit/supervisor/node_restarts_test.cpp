@@ -38,5 +38,13 @@ TEST(NodeRestarts, AnotherLauncherCountsAnew) {
               ElementsAre("node 1: worker of rank 1 is started again (restart 1)"));
 }
 
+TEST(NodeRestarts, ABinaryThatIsNotRunIsSaidOnce) {
+  auto before = node(5, 1), now = node(6, 0);
+  now.cells[0].services[1].refusal = "it ended twice";
+  now.cells[0].services[1].refused = 7;
+  EXPECT_THAT(refusals_since(before, now, "node 1"), ElementsAre("node 1: it ended twice"));
+  EXPECT_THAT(refusals_since(now, now, "node 1"), IsEmpty());
+}
+
 }  // namespace
 }  // namespace ganymede::launcher
