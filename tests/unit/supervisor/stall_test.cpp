@@ -108,6 +108,9 @@ TEST(StallWatch, OneThatGetsLittleOfAProcessorIsGivenTheTimeThatItNeeds) {
   Watched process{.running = 2, .processors = 0.1};
   process.operation->planned = {1, 1};
   EXPECT_FALSE(process.stalls_within(50));
+  Watched with_one_of_eight{.running = 8, .processors = 1};
+  with_one_of_eight.operation->planned = {1, 8};
+  EXPECT_FALSE(with_one_of_eight.stalls_within(40));
 }
 
 TEST(StallWatch, OneThatSpinsIsFoundByTheProcessorTimeThatItUsed) {
@@ -129,10 +132,10 @@ TEST(StallWatch, OneThatSpinsIsJudgedByAllProcessorsThatItsOperationUses) {
 TEST(StallWatch, NobodyIsBlamedForTimeInWhichTheWatcherSlept) {
   Watched sleeps, stopped{.state = ProcessState::stopped};
   for (Watched* process : {&sleeps, &stopped}) {
-    EXPECT_FALSE(process->stalls_within(3));
+    EXPECT_FALSE(process->stalls_within(1));
     process->now += 1000;
     process->watch.forgive(1000);
-    EXPECT_FALSE(process->stalls_within(1.5));
+    EXPECT_FALSE(process->stalls_within(3.5));
     EXPECT_TRUE(process->stalls_within(10));
   }
 }
