@@ -221,7 +221,8 @@ std::string status_text(const fbs::Status& status) {
                           service->pid(), service->state()->str(), service->restarts(), service->operation()->str());
   if (status.optimizer() != nullptr) text += "\noptimizer: " + printable(status.optimizer()->str());
   if (status.swap() != nullptr) text += "\na swap is under way: " + printable(status.swap()->str());
-  return text + degraded_text(status) + binaries_text(status) + events_text(status) + missing_text(status) + changes_text();
+  return text + degraded_text(status) + binaries_text(status) + events_text(status) + missing_text(status) +
+         changes_text();
 }
 
 int awaited_rank(const fbs::Status& status) {

@@ -110,8 +110,10 @@ class Benchmark {
     double began = now_ms();
     ::kill(pid, SIGKILL);
     std::uint64_t decided = std::max(cells_[0].decided_step(), cells_[1].decided_step());
-    seen_.push_back(until(began, [&] { return cells_[0].generation() > generation; }, "a generation"));
-    step_.push_back(until(began, [&] { return done() > decided; }, "a step"));
+    seen_.push_back(until(
+        began, [&] { return cells_[0].generation() > generation; }, "a generation"));
+    step_.push_back(until(
+        began, [&] { return done() > decided; }, "a step"));
     go_on(10);
   }
   void kill_other(Kind kind, int rank) {

@@ -39,7 +39,8 @@ inline std::vector<std::string> settings_of(const KillWorld& world) {
   // With a short window each death is soon forgotten: no replacement waits for long.
   for (const std::string& more :
        {fmt::format("parallel.ranks={}", world.ranks), std::string("validation.every_steps=0"),
-        std::string("launch.restart_budget=100000"), std::string("launch.restart_window_seconds=1")})
+        std::string("launch.restart_budget=100000"), std::string("launch.restart_window_seconds=1"),
+        std::string("launch.stall_seconds=600")})  // a process that is looked at stands still for most of the time
     settings.push_back(more);
   return settings;
 }

@@ -94,20 +94,21 @@ std::vector<KillTarget> worker_targets(const WatchedCell& cell) {
 
 std::vector<KillTarget> optimizer_targets(const WatchedCell& cell) {
   using placement::Phase;
-  std::map<Phase, std::vector<int>> buckets;
-  for (const auto& chunk : cell.placement().chunks) add_once(buckets[chunk.phase], chunk.bucket);
+  // Chunks of one bucket are counted together, second phases with what has one phase alone.
+  std::map<bool, std::vector<int>> buckets;  // by whether it is a first phase
+  for (const auto& chunk : cell.placement().chunks) add_once(buckets[chunk.phase == Phase::state], chunk.bucket);
   std::vector<KillTarget> targets;
-  for (const auto& [phase, all] : buckets)
+  for (const auto& [first, all] : buckets)
     for (int bucket : three(all)) {
-      constexpr const char* names[] = {"update", "first phase of", "second phase of"};
-      std::string name = names[static_cast<std::size_t>(phase)] + bucket_name(cell, bucket);
-      targets.push_back({Kind::optimizer, name, [phase = phase, bucket](const WatchedCell& one) {
+      std::string name = (first ? "first phase of" : "update of") + bucket_name(cell, bucket);
+      targets.push_back({Kind::optimizer, name, [first = first, bucket](const WatchedCell& one) {
                            const placement::Chunk* chunk = one.updated_chunk();
-                           return chunk != nullptr && chunk->phase == phase && chunk->bucket == bucket;
+                           return chunk != nullptr && (chunk->phase == Phase::state) == first &&
+                                  chunk->bucket == bucket;
                          }});
     }
   targets.push_back(doing(Kind::optimizer, "waiting for a decision", optimizer::operation::awaiting_decision));
-  if (buckets.contains(Phase::master))
+  if (buckets.contains(true))
     targets.push_back(doing(Kind::optimizer, "waiting for matrices", optimizer::operation::awaiting_matrices));
   return targets;
 }
