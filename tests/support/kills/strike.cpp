@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-constexpr double seconds_a_target = 40;
+constexpr double seconds_a_target = 60;
 constexpr double seconds_without_a_look = 0.05;
 constexpr double seconds_of_watching = 4;  // then in small steps
 constexpr double seconds_to_stop = 5;

@@ -33,12 +33,15 @@ std::string bucket_name(const WatchedCell& cell, int bucket) {
   return bucket < 0 ? "" : " " + cell.placement().buckets[static_cast<std::size_t>(bucket)].name;
 }
 
-/// Where a rank holds a bucket whole, it is read and written in place: nothing is moved.
+/// Where a rank holds a bucket whole, it is read and written in place: nothing is moved. Gathers that stream have
+/// waited for all updates.
 bool takes_time(const WatchedCell& cell, const plan::Operation& operation) {
   using plan::OperationKind;
   switch (operation.kind) {
     case OperationKind::release:
       return false;
+    case OperationKind::wait_update:
+      return !cell.config().stream_update;
     case OperationKind::gather:
     case OperationKind::reduce:
     case OperationKind::store_gradients:
@@ -85,6 +88,7 @@ std::vector<KillTarget> worker_targets(const WatchedCell& cell) {
                            return there && one.operation(Kind::worker) == code && !one.meets();
                          }});
     }
+  if (cell.placement().world == 1) return targets;
   targets.push_back({.kind = Kind::worker,
                      .name = "exchange of a generation",
                      .holds = [](const WatchedCell& one) { return one.meets(); },

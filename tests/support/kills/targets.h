@@ -18,7 +18,7 @@ struct KillTarget {
 };
 
 /// Every kind of operation of the worker's step plan in this cell, each in the first, the middle and the last bucket
-/// of its own; and the exchange of a generation. Without those that do nothing here (release, or a gather in place).
+/// of its own; and the exchange of a generation. Without what does nothing here (release, or a gather in place).
 std::vector<KillTarget> worker_targets(const WatchedCell& cell);
 /// Both phases of an update in the first, the middle and the last bucket, and the waits for decision and matrices.
 std::vector<KillTarget> optimizer_targets(const WatchedCell& cell);
