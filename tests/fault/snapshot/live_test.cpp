@@ -43,7 +43,7 @@ TEST(LiveSnapshot, IsTheStateOfItsStepWhileTheNextOneOverwritesIt) {
   TestWorld world(config, folder.path());
   TestCell& cell = *world.cells[0];
   optimizer::CellMemory memory = writer_memory(cell);
-  optimizer::BeforeImages images(cell.placement(), memory, 30);
+  optimizer::BeforeImages images(cell.placement(), memory, 30, [] {});
   cell.fill(1);
   for (std::uint64_t step = 1; step < 12; ++step) {
     cell.order_snapshot(step, false);

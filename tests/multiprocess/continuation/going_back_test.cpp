@@ -60,7 +60,9 @@ TEST(SkipSteps, BatchesOfListedStepsAreNotTrainedOn) {
     EXPECT_EQ(line["skipped"], out) << step;
     EXPECT_EQ(line["loss"].is_null(), out) << step;
     EXPECT_EQ(line["tokens"] == 0, out) << step;
-    if (out) EXPECT_EQ(line["skip_reason"], "listed");
+    if (out) {
+      EXPECT_EQ(line["skip_reason"], "listed");
+    }
   }
   EXPECT_EQ(lines.back()["skipped_listed"], 3);
 }

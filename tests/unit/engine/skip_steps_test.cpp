@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "common/base/hash.h"
+#include "common/step_protocol/skip.h"
 #include "tests/unit/engine/test_world.h"
 
 /// run.skip_steps: what the batches of some steps teach is left out.

@@ -38,7 +38,7 @@ void tear(Cell& cell, const Cell::Death& death) {
   if (!death.tile || death.tile->kind != step_protocol::TileActionKind::copy) return;
   const placement::Chunk& chunk = cell.chunk_of(*death.tile);
   if (chunk.phase != placement::Phase::state)
-    cell.memory.master[static_cast<std::size_t>(chunk.shard_offset + death.tile->from)] = 77;
+    cell.memory.master[static_cast<std::size_t>(chunk.shard_offset + death.tile->tile.from)] = 77;
 }
 
 TEST(MasterCheck, NoKillOfAServerLooksLikeMemoryThatErrs) {
