@@ -162,5 +162,16 @@ TEST(StreamUpdate, OffGathersAfterAllUpdates) {
   EXPECT_GT(of_kind(plan, OperationKind::wait_update).at(0), of_kind(plan, OperationKind::gather).back());
 }
 
+TEST(SkipSteps, AStepThatIsLeftOutComputesNothing) {
+  config::Config config = base();
+  StepPlan plan = build(config, placement::build(config, 0), PlanKind::skip);
+  check(plan);
+  std::vector<OperationKind> kinds;
+  for (const Operation& operation : plan.operations) kinds.push_back(operation.kind);
+  EXPECT_EQ(kinds, (std::vector{OperationKind::wait_batch, OperationKind::wait_update, OperationKind::vote,
+                                OperationKind::decide}));
+  EXPECT_TRUE(plan.buffers.empty());
+}
+
 }  // namespace
 }  // namespace ganymede::plan

@@ -290,16 +290,5 @@ TEST(StepPlan, OverlappingPlacesAreFound) {
   EXPECT_DEATH(check(plan), "overlap while both are alive");
 }
 
-TEST(Plan, OfAStepThatIsLeftOutComputesNothing) {
-  config::Config config = small(2, 1, 2, 0);
-  StepPlan plan = build(config, placement::build(config, 0), PlanKind::skip);
-  check(plan);
-  std::vector<OperationKind> kinds;
-  for (const Operation& operation : plan.operations) kinds.push_back(operation.kind);
-  EXPECT_EQ(kinds, (std::vector{OperationKind::wait_batch, OperationKind::wait_update, OperationKind::vote,
-                                OperationKind::decide}));
-  EXPECT_TRUE(plan.buffers.empty());
-}
-
 }  // namespace
 }  // namespace ganymede::plan
