@@ -99,7 +99,8 @@ service::Manifests up_to(service::Manifests own, std::uint64_t step, const std::
   std::erase_if(own.intact, [step](const auto& one) { return one.step > step; });
   std::erase_if(own.damaged, [step](const auto& one) { return one.step > step; });
   for (const service::DamagedManifest& one : own.damaged)
-    if (one.step == step) fail_usage("--from {}: {} Those that are intact: {}.", step, one.reason, known);
+    if (one.step == step)
+      fail_usage("--from {}: {} Those that are intact: {}.", step, one.reason, known.empty() ? "none" : known);
   if (!own.intact.empty() && own.intact.back().step == step) return own;
   if (known.empty())
     fail_usage("--from {}: the run in {} has no checkpoint to go back to; --from takes a folder for a new run.", step,

@@ -28,7 +28,10 @@ class GoingBack : public ::testing::Test {
     for (std::uint64_t step : {5u, 10u, 15u}) {
       service::Manifest manifest;
       manifest.step = step;
-      manifest.world = 1;
+      manifest.world = manifest.expert_group = 1;
+      manifest.optimizer = "adamw";
+      manifest.model_hash = "m";
+      manifest.dataset = "d";
       manifest.parts = {{0, 1, "h"}};
       service::write_manifest(service::checkpoint_folder, manifest);
     }
