@@ -74,10 +74,10 @@ Message welcome(Supervisor& supervisor, const WelcomeParts& parts, const fbs::No
   });
 }
 
-/// Of a node that was silent so long that the world has formed again without it.
+/// Of a node that has not heard that the world has formed again.
 bool is_of_an_earlier_world(const Supervisor& supervisor, const Message& request) {
   bool reports = request.envelope().body_type() == fbs::Body::NodeReport;
-  return reports && supervisor.nodes().elastic() && request.envelope().job() != supervisor.parts().job.id;
+  return reports && request.envelope().job() != supervisor.parts().job.id;
 }
 
 Message come_again(const Message& request) {
