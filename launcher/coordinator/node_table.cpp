@@ -76,7 +76,7 @@ std::vector<int> NodeTable::lost(double now) const {
   std::vector<int> lost;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const Node& node = nodes_[i];
-    bool ended = node.state && node.state->ended;
+    bool ended = node.left || (node.state && node.state->ended);
     if (node.member() && !ended && now - node.heard > timeout_ + own_end) lost.push_back(static_cast<int>(i) + 1);
   }
   return lost;
@@ -171,7 +171,7 @@ bool NodeTable::all_ended(double now, bool resumed) const {
   double patience = timeout_ + (elastic_ ? own_end : 0);
   return std::all_of(nodes_.begin(), nodes_.end(), [&](const Node& node) {
     bool came = node.member() && (node.state || node.seat != 0 || resumed);
-    return !came || (node.state && node.state->ended) || now - node.heard > patience;
+    return !came || node.left || (node.state && node.state->ended) || now - node.heard > patience;
   });
 }
 

@@ -30,6 +30,8 @@ class NodeTable {
   /// another number of nodes, no such node, or the seat is taken. Until the run has begun, a seat whose launcher has
   /// been silent for a while is free again.
   bool hello(const Hello& hello, double now);
+  /// A node that says hello while the world is being left has no services any more: it counts as ended.
+  void has_left(int node) { at(node).left = true; }
   /// Those that wait for a place now, ascending.
   std::vector<int> spares(double now) const;
 
@@ -83,6 +85,7 @@ class NodeTable {
     std::string host;        // as the launcher calls its machine
     double heard = 0;        // seconds; at the beginning: of this table's
     std::optional<NodeState> state = {};
+    bool left = false;           // its services have ended, and it asks for a place in the next world
     double asked = never_asked;  // seconds; when one that waits for a place asked last
     bool member() const { return ranks.count > 0; }
   };

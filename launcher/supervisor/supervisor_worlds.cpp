@@ -6,8 +6,11 @@
 namespace ganymede::launcher {
 
 bool Supervisor::hello(const coordinator::NodeTable::Hello& hello) {
-  if (outcome_.again) return false;  // its place is in the next world
   bool takes_part = nodes_.hello(hello, now_seconds());
+  if (outcome_.again) {
+    nodes_.has_left(hello.node);
+    return false;  // its place is in the next world
+  }
   if (takes_part) log::info("node {} is there, on {}", hello.node, hello.host);
   if (!takes_part && spares_told_.insert(hello.node).second) {
     std::string line = fmt::format("{} waits as a spare", nodes_.name(hello.node));

@@ -19,7 +19,7 @@ using testing::Not;
 
 std::vector<std::string> settings(std::vector<std::string> more) {
   auto all = UndisturbedRun::settings(300, 20);
-  all.insert(all.end(), {"topology.ranks_per_node=1", "optimizer.decay_steps=300", "launch.node_timeout_seconds=3",
+  all.insert(all.end(), {"topology.ranks_per_node=1", "optimizer.decay_steps=300", "launch.node_timeout_seconds=5",
                          "checkpoint.keep_last=20"});
   all.insert(all.end(), more.begin(), more.end());
   return all;
@@ -95,7 +95,7 @@ TEST(Elastic, ASpareTakesThePlaceOfALostNodeAndTheBitsStay) {
       if (event["process"] != "the world") continue;
       noted = true;
       EXPECT_THAT(event["cause"].get<std::string>(), HasSubstr("node 1 (127.0.0.2) has not answered"));
-      EXPECT_GE(event["detect_ms"].get<double>(), 3000);
+      EXPECT_GE(event["detect_ms"].get<double>(), 5000);
     }
   }
   EXPECT_TRUE(noted) << "that the world formed again is an event";

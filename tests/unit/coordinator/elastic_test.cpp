@@ -111,6 +111,15 @@ TEST_F(ElasticNodes, ANodeIsLostOnlyOnceItsServicesHaveEnded) {
   EXPECT_TRUE(table_.all_ended(18, false));
 }
 
+TEST_F(ElasticNodes, ANodeThatAsksAgainWhileTheWorldIsLeftHasEnded) {
+  table_.take(report(2, {2, 3}), 0);
+  EXPECT_TRUE(table_.hello({2, 3, 9, "gamma"}, 1));
+  EXPECT_FALSE(table_.all_ended(2, false)) << "its last report may have been lost";
+  table_.has_left(2);
+  EXPECT_TRUE(table_.all_ended(2, false));
+  EXPECT_THAT(table_.lost(1000), IsEmpty());
+}
+
 TEST(Membership, GenerationsThatFailWhileANodeIsAwayAreExcused) {
   Membership membership(1, 0);
   membership.worker_registered(0);
