@@ -70,6 +70,7 @@ SignOfLife::SignOfLife() {
   auto what = std::filesystem::read_symlink(std::string("/proc/self/fd/") + number, error);
   if (error || what.string().find("eventfd") == std::string::npos) return;  // somebody else's
   counter_ = os::Fd(std::atoi(number));
+  ::unsetenv(variable);  // once this is closed, the number is another descriptor's
   ::fcntl(counter_.get(), F_SETFD, FD_CLOEXEC);
 }
 

@@ -36,7 +36,8 @@ class LauncherLife {
   std::optional<double> stopped_since_, heard_;
 };
 
-/// The launcher's side. Does nothing in a process that no keeper started.
+/// The launcher's side. Does nothing in a process that no keeper started. The first one of a process takes the counter
+/// over, and closes it with its own end: a launcher has one for its life, made before its threads.
 class SignOfLife {
  public:
   SignOfLife();

@@ -153,6 +153,7 @@ Outcome Launch::supervise(Cells& cells, StepLog& steps) {
                          .steps = steps,
                          .terminal = terminal,
                          .signals = signals,
+                         .life = life,
                          .programs = programs,
                          .run = options.run,
                          .nodes = options.nodes,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/shm/keeper_client.h"
+#include "launcher/keeper/sign_of_life.h"
 #include "launcher/supervisor/cells.h"
 #include "launcher/supervisor/options.h"
 #include "launcher/supervisor/phase_server.h"
@@ -21,6 +22,7 @@ struct Launching {
 
   const Options& options;
   const std::string& programs;  // folder
+  keeper::SignOfLife life;
   Signals signals;
   Terminal terminal;
   shm::KeeperClient keeper;

@@ -39,6 +39,7 @@ Outcome NodeLaunch::supervise(Cells& cells, const CoordinatorWay& way, std::uint
                              .cells = cells,
                              .terminal = terminal,
                              .signals = signals,
+                             .life = life,
                              .programs = programs,
                              .run = options.run,
                              .node = options.node,

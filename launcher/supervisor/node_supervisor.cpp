@@ -74,7 +74,7 @@ Outcome NodeSupervisor::run() {
   crew_.start_all();
   tick();
   parts_.io.run();
-  life_.end();
+  parts_.life.end();
   parts_.signals.ignore();
   tell();
   bool heard = now_seconds() - heard_ < farewell_seconds;  // else nobody is there to be told
@@ -221,7 +221,7 @@ void NodeSupervisor::on_signal(int number) {
 
 void NodeSupervisor::tick() {
   double now = now_seconds();
-  life_.give();
+  parts_.life.give();
   if (phase_ == Phase::working) {
     crew_.watch(now);
     epoch_.crew().watch(now);

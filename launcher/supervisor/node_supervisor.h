@@ -24,6 +24,7 @@ struct NodeParts {
   Cells& cells;
   Terminal& terminal;
   Signals& signals;
+  const keeper::SignOfLife& life;
   std::string programs, run;  // folders
   int node = 0;
   std::uint64_t seat = 0;
@@ -78,7 +79,6 @@ class NodeSupervisor {
   std::map<int, std::uint64_t> lost_;                                 // workers, by rank
   std::map<std::pair<service::Kind, int>, std::uint64_t> restarted_;  // number of the last order
   std::vector<coordinator::PartState> parts_durable_;                 // the newest of each rank
-  keeper::SignOfLife life_;
   Phase phase_ = Phase::working;
   Outcome outcome_, failure_;  // failure_: of this node, for the coordinator
   coordinator::StopWish stop_ = coordinator::StopWish::none;

@@ -58,7 +58,7 @@ Outcome Supervisor::run() {
   crew_.start_all();
   tick();
   parts_.io.run();
-  life_.end();
+  parts_.life.end();
   parts_.signals.ignore();
   watch_changes();
   outcome_.checkpoint = last_committed_;

@@ -38,6 +38,7 @@ struct SupervisorParts {
   StepLog& steps;
   Terminal& terminal;
   Signals& signals;
+  const keeper::SignOfLife& life;
   std::string programs, run;                    // folders
   std::vector<coordinator::NodeAddress> nodes;  // of a run over several nodes; else empty
   double segment_bytes = 0;                     // of all cells of this node, when the run began
@@ -165,7 +166,6 @@ class Supervisor {
   OptimizerSwap swap_;
   TimeLimit limit_;  // of the batch job
   boost::asio::steady_timer timer_, farewell_, restart_timer_;
-  keeper::SignOfLife life_;
   Phase phase_ = Phase::working;
   Outcome outcome_;
   bool stopping_ = false, hard_ = false;

@@ -31,7 +31,7 @@ void Supervisor::on_signal(int number) {
 
 void Supervisor::tick() {
   double now = now_seconds();
-  life_.give();
+  parts_.life.give();
   if (phase_ == Phase::working) {
     crew_.watch(now);
     watch_nodes(now);

@@ -26,7 +26,6 @@ class LauncherLifeTest : public testing::Test {
     // SignOfLife takes the descriptor over, as a launcher would that inherited it.
     ::setenv(variable.c_str(), std::to_string(::dup(std::atoi(value.c_str()))).c_str(), 1);
     sign_.emplace();
-    ::unsetenv(variable.c_str());
     life_.begin();
   }
   std::optional<LauncherLife::Fault> look() { return life_.look(pid_, now_ += tick); }
@@ -98,6 +97,14 @@ TEST_F(LauncherLifeTest, StoppedOneIsFoundAfterFiveSecondsWhetherItGaveSignsOrNo
   EXPECT_FALSE(faulty_within(3600));
   os::send_signal(child, SIGKILL);
   os::await_ending(child, Deadline::after_seconds(60));
+}
+
+TEST_F(LauncherLifeTest, TheCounterIsTakenOverOnce) {
+  SignOfLife().give();
+  EXPECT_EQ(std::getenv(life_.environment().first.c_str()), nullptr) << "its number will be another descriptor's";
+  sign_.reset();
+  SignOfLife().give();
+  EXPECT_FALSE(faulty_within(3600)) << "no sign came from them";
 }
 
 TEST(SignOfLife, OfAProcessThatNoKeeperStartedGoesNowhere) {
