@@ -6,6 +6,9 @@ namespace ganymede {
 
 using Clock = std::chrono::steady_clock;
 
+/// Seconds of the monotonic clock, the same for all processes of the machine.
+inline double now_seconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+
 inline double seconds_since(Clock::time_point began) {
   return std::chrono::duration<double>(Clock::now() - began).count();
 }

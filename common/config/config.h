@@ -201,6 +201,7 @@ struct Sample {
 struct Elastic {
   int min_ranks = 0;    // it forms again with the nodes that remain while they hold so many; 0: with all ranks only
   int spare_nodes = 0;  // nodes at the end of --nodes that wait to take the place of one that is lost
+  bool wanted() const { return min_ranks > 0 || spare_nodes > 0; }
 };
 
 struct Check {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -87,6 +88,12 @@ std::uint64_t free_disk_bytes(const std::string& path) {
   struct statvfs status {};
   if (::statvfs(at.c_str(), &status) != 0) fail("Free space of {} cannot be read: {}.", path, std::strerror(errno));
   return std::uint64_t{status.f_bavail} * status.f_frsize;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "an unknown host";
+  return name.data();
 }
 
 std::uint64_t resident_bytes() {

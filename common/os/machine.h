@@ -23,6 +23,9 @@ Machine inspect_machine();
 /// Free bytes of the file system that holds `path` (or its nearest existing parent).
 std::uint64_t free_disk_bytes(const std::string& path);
 
+/// What this machine calls itself; "an unknown host" when it does not say.
+std::string host_name();
+
 /// Resident memory of this process in bytes.
 std::uint64_t resident_bytes();
 

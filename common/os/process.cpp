@@ -154,14 +154,6 @@ std::optional<Ending> await_ending(const Child& child, const Deadline& deadline)
   }
 }
 
-bool is_stopped(int pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string line;
-  std::getline(file, line);
-  auto end = line.rfind(") ");  // the name before it may hold anything
-  return end != std::string::npos && end + 2 < line.size() && (line[end + 2] == 'T' || line[end + 2] == 't');
-}
-
 std::string program_folder() {
   std::error_code error;
   auto program = std::filesystem::read_symlink("/proc/self/exe", error);

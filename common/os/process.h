@@ -40,9 +40,6 @@ std::optional<Ending> poll_ending(const Child& child);
 /// Waits for its end and reaps it; at the deadline it is killed. Nothing: it had to be.
 std::optional<Ending> await_ending(const Child& child, const Deadline& deadline);
 
-/// Whether a process stands still by SIGSTOP, by job control or in a debugger. False for one that is not there.
-bool is_stopped(int pid);
-
 /// Folder of this program's file, where its siblings lie.
 std::string program_folder();
 

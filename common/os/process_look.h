@@ -16,6 +16,12 @@ enum class ProcessState {
 
 ProcessState process_state(int pid);
 
+/// Whether it stands still by SIGSTOP, by job control or in a debugger. False for one that is not there.
+inline bool is_stopped(int pid) {
+  ProcessState state = process_state(pid);
+  return state == ProcessState::stopped || state == ProcessState::traced;
+}
+
 struct ThreadStates {
   int running = 0;         // compute, or would if they got a core
   int blocked = 0;         // in the kernel, for a disk, a file system or memory, or by a debugger

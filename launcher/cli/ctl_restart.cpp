@@ -17,6 +17,7 @@
 #include "launcher/cli/run_access.h"
 #include "launcher/cli/service_copy.h"
 #include "launcher/coordinator/node_messages.h"
+#include "launcher/supervisor/service_id.h"
 
 namespace ganymede::cli {
 namespace {
@@ -27,10 +28,9 @@ using msg::Message;
 constexpr auto look_every = std::chrono::milliseconds(100);
 
 fbs::ServiceKind kind_of(const std::string& service) {
-  for (auto kind :
-       {fbs::ServiceKind::worker, fbs::ServiceKind::optimizer, fbs::ServiceKind::data, fbs::ServiceKind::checkpoint})
-    if (service == fbs::EnumNameServiceKind(kind)) return kind;
-  fail_usage("'{}' is not a service of a cell.", service);
+  auto kind = launcher::kind_named(service);
+  if (!kind) fail_usage("'{}' is not a service of a cell.", service);
+  return static_cast<fbs::ServiceKind>(*kind);
 }
 
 /// What is known of one service, and how far the run is.

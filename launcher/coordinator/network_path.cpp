@@ -99,10 +99,4 @@ void check_interface(const std::string& name) {
                fmt::join(names, ", "));
 }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "an unknown host";
-  return name.data();
-}
-
 }  // namespace ganymede::coordinator

@@ -24,7 +24,4 @@ std::string interface_of_node(int node, const std::vector<NodeAddress>& nodes);
 /// has.
 void check_interface(const std::string& name);
 
-/// What this machine calls itself.
-std::string host_name();
-
 }  // namespace ganymede::coordinator

@@ -26,6 +26,10 @@ std::optional<config::Parallel> largest(int most, int least, const config::Paral
 
 }  // namespace
 
+int least_ranks(const config::Config& recipe) {
+  return recipe.elastic.min_ranks > 0 ? recipe.elastic.min_ranks : recipe.parallel.ranks;
+}
+
 std::optional<NextWorld> next_world(const Members& now, const std::vector<int>& lost, const std::vector<int>& spares,
                                     const config::Config& recipe,
                                     const std::function<bool(const config::Parallel&)>& valid) {
@@ -39,8 +43,7 @@ std::optional<NextWorld> next_world(const Members& now, const std::vector<int>& 
       members.push_back(spare);
   std::sort(members.begin(), members.end());
   int held = std::min(ranks, static_cast<int>(members.size()) * per_node);
-  int least = recipe.elastic.min_ranks > 0 ? recipe.elastic.min_ranks : ranks;
-  auto parallel = largest(held, least, recipe.parallel, valid);
+  auto parallel = largest(held, least_ranks(recipe), recipe.parallel, valid);
   if (!parallel) return std::nullopt;
   members.resize(static_cast<std::size_t>(nodes_for(parallel->ranks, per_node)));
   return NextWorld{members, *parallel};

@@ -15,8 +15,7 @@ constexpr double own_end = 7;       // seconds that a node takes to end its serv
 
 NodeTable::NodeTable(const std::vector<NodeAddress>& addresses, const Members& members, const config::Config& config,
                      double now)
-    : timeout_(config.launch.node_timeout_seconds),
-      elastic_(config.elastic.min_ranks > 0 || config.elastic.spare_nodes > 0) {
+    : timeout_(config.launch.node_timeout_seconds), elastic_(config.elastic.wanted()) {
   int nodes = static_cast<int>(addresses.size());
   for (int node = 1; node < nodes; ++node)
     nodes_.push_back({.address = addresses[static_cast<std::size_t>(node)],

@@ -1,11 +1,11 @@
 #include "launcher/keeper/failure.h"
 
-#include <filesystem>
 #include <fstream>
 
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/os/files.h"
+#include "launcher/keeper/run_file.h"
 
 namespace ganymede::keeper {
 namespace {
@@ -29,10 +29,6 @@ std::string read_failure() {
   return line;
 }
 
-void clear_failure() {
-  std::error_code error;
-  std::filesystem::remove(failure_file, error);
-  if (error) fail("File {} of the run directory cannot be removed: {}.", failure_file, error.message());
-}
+void clear_failure() { remove_run_file(failure_file); }
 
 }  // namespace ganymede::keeper

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "common/base/error.h"
 #include "common/os/files.h"
+#include "launcher/keeper/run_file.h"
 
 namespace ganymede::keeper {
 namespace {
@@ -16,10 +16,6 @@ void note_gone_back() { os::write_file_atomically(file, ""); }
 
 bool has_gone_back() { return std::filesystem::exists(file); }
 
-void clear_gone_back() {
-  std::error_code error;
-  std::filesystem::remove(file, error);
-  if (error) fail("File {} of the run directory cannot be removed: {}.", file, error.message());
-}
+void clear_gone_back() { remove_run_file(file); }
 
 }  // namespace ganymede::keeper

@@ -25,8 +25,6 @@ constexpr auto first_pause = std::chrono::milliseconds(100);
 constexpr int look_up_milliseconds = 200;
 constexpr double stop_now_seconds = 10;  // a launcher that works needs less than one
 
-double now_seconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
-
 bool ignored(int signal) {
   struct sigaction action {};
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;

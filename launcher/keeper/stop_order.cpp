@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/base/error.h"
 #include "common/base/log.h"
+#include "launcher/keeper/run_file.h"
 
 namespace ganymede::keeper {
 namespace {
@@ -32,11 +32,7 @@ StopOrder read_stop_order() {
 }
 
 void clear_stop_order() {
-  for (const char* file : {after_step_file, now_file}) {
-    std::error_code error;
-    std::filesystem::remove(file, error);
-    if (error) fail("File {} of the run directory cannot be removed: {}.", file, error.message());
-  }
+  for (const char* file : {after_step_file, now_file}) remove_run_file(file);
 }
 
 }  // namespace ganymede::keeper

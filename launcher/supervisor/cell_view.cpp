@@ -9,7 +9,7 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
-#include "common/os/process.h"
+#include "common/os/process_look.h"
 #include "common/plan/plan.h"
 
 namespace ganymede::launcher {

@@ -1,11 +1,11 @@
 #include "launcher/supervisor/go_on.h"
 
-#include <filesystem>
 #include <fstream>
 
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/os/files.h"
+#include "launcher/keeper/run_file.h"
 
 namespace ganymede::launcher {
 namespace {
@@ -29,10 +29,6 @@ std::optional<GoOn> read_go_on() {
   return command;
 }
 
-void clear_go_on() {
-  std::error_code error;
-  std::filesystem::remove(go_on_file, error);
-  if (error) fail("File {} of the run directory cannot be removed: {}.", go_on_file, error.message());
-}
+void clear_go_on() { keeper::remove_run_file(go_on_file); }
 
 }  // namespace ganymede::launcher

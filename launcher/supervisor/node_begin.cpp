@@ -11,6 +11,7 @@
 #include "common/config/config.h"
 #include "common/msg/client.h"
 #include "common/os/files.h"
+#include "common/os/machine.h"
 #include "common/service/run_directory.h"
 #include "launcher/coordinator/network_path.h"
 #include "launcher/coordinator/node_key.h"
@@ -66,7 +67,7 @@ Welcome meet_coordinator(const Options& options, const CoordinatorWay& way, std:
                          Signals& signals, Terminal& terminal) {
   std::string own = config::effective(config::load(options.recipe, options.settings));
   auto hello = [&](flatbuffers::FlatBufferBuilder& builder) {
-    auto host = builder.CreateString(coordinator::host_name());
+    auto host = builder.CreateString(os::host_name());
     auto configuration = builder.CreateString(own);
     return msg::Message::body(fbs::CreateNodeHello(builder, options.node, static_cast<int>(options.nodes.size()), seat,
                                                    0, host, configuration));
@@ -100,8 +101,7 @@ std::uint64_t seat_of_keeper(const std::string& run) {
   struct stat lock {};
   if (::stat(service::lock_file, &lock) != 0) return hash64(run);
   // The keeper writes its lock file when it starts.
-  return hash64(fmt::format("{} {} {} {}", coordinator::host_name(), run, lock.st_mtim.tv_sec, lock.st_mtim.tv_nsec)) |
-         1;
+  return hash64(fmt::format("{} {} {} {}", os::host_name(), run, lock.st_mtim.tv_sec, lock.st_mtim.tv_nsec)) | 1;
 }
 
 void leave_checkpoint_token(const std::string& token) { os::write_file_atomically(token_file(), token + "\n"); }

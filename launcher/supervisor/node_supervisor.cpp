@@ -246,7 +246,7 @@ void NodeSupervisor::watch_coordinator(double now) {
       parts_.endpoint, human_seconds(patience));
   halt({ExitCode::can_go_on, text}, false);
   // The world may go on without this node, which then waits as a spare.
-  outcome_.again = parts_.config.elastic.min_ranks > 0 || parts_.config.elastic.spare_nodes > 0;
+  outcome_.again = parts_.config.elastic.wanted();
 }
 
 void NodeSupervisor::tell() { link_->tell(state()); }

@@ -24,11 +24,10 @@ std::optional<coordinator::NextWorld> Reforming::next(const coordinator::NextWor
 
 std::string Reforming::why_not(const coordinator::NextWorld& now, const std::vector<int>& lost) const {
   config::Config recipe = config::load(options_.recipe, options_.settings);
-  int least = recipe.elastic.min_ranks > 0 ? recipe.elastic.min_ranks : recipe.parallel.ranks;
   return fmt::format(
       "No spare waits, and the {} of {} nodes that remain cannot hold {} ranks or more of a world that the recipe "
       "allows (elastic.min_ranks).",
-      now.members.size() - lost.size(), now.members.size(), least);
+      now.members.size() - lost.size(), now.members.size(), coordinator::least_ranks(recipe));
 }
 
 bool Reforming::allowed(double now) {

@@ -9,6 +9,7 @@
 #include "common/os/files.h"
 #include "common/service/protocol.h"
 #include "common/service/run_directory.h"
+#include "launcher/supervisor/service_id.h"
 
 namespace ganymede::launcher {
 namespace {
@@ -19,10 +20,9 @@ constexpr const char* binaries_file = "programs.json";
 constexpr const char* run_of_node_0 = "../";  // from the folder of another node, where they share a file system
 
 service::Kind kind_of(const std::string& name) {
-  for (service::Kind kind :
-       {service::Kind::worker, service::Kind::optimizer, service::Kind::data, service::Kind::checkpoint})
-    if (name == service::name(kind)) return kind;
-  fail("'{}' is not a service of a cell.", name);
+  auto kind = kind_named(name);
+  if (!kind) fail("'{}' is not a service of a cell.", name);
+  return *kind;
 }
 
 bool is_the_file(const std::string& path, std::uint64_t hash) {

@@ -2,7 +2,9 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "common/base/error.h"
 #include "common/service/service.h"
@@ -27,5 +29,12 @@ struct ServiceId {
 
 constexpr service::Kind all_kinds[] = {service::Kind::checkpoint, service::Kind::optimizer, service::Kind::data,
                                        service::Kind::worker};
+
+/// The one of this name (service::name); nothing: there is none.
+inline std::optional<service::Kind> kind_named(std::string_view name) {
+  for (service::Kind kind : all_kinds)
+    if (name == service::name(kind)) return kind;
+  return std::nullopt;
+}
 
 }  // namespace ganymede::launcher

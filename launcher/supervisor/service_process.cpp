@@ -9,10 +9,6 @@
 
 namespace ganymede::launcher {
 
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 ServiceProcess::ServiceProcess(boost::asio::io_context& io, ServiceId id, os::Command command,
                                RestartPolicy restarts_of, Ended ended)
     : policy(std::move(restarts_of)),

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "common/base/deadline.h"
 #include "common/os/process.h"
 #include "launcher/supervisor/restart_policy.h"
 #include "launcher/supervisor/service_id.h"
@@ -82,8 +83,5 @@ class ServiceProcess {
   boost::asio::steady_timer timer_;
   bool start_wanted_ = false;  // a start by the timer is still wanted
 };
-
-/// Seconds of the monotonic clock.
-double now_seconds();
 
 }  // namespace ganymede::launcher

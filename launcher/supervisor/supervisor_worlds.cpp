@@ -56,10 +56,8 @@ void Supervisor::form_again(const std::string& why, const std::vector<int>& lost
 void Supervisor::note_formed() {
   double now = now_seconds();
   coordinator::RestartEvent event = *parts_.formed_again;
-  std::uint64_t decided = parts_.cells.decided_step();
-  restarts_.take(0, event, now, decided, membership_.generation());
   event.restart = now - parts_.formed_again_since;
-  restarts_.take(0, event, now, decided, membership_.generation());
+  restarts_.take(0, event, now, parts_.cells.decided_step(), membership_.generation());
   parts_.formed_again.reset();
 }
 

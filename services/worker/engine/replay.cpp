@@ -1,11 +1,11 @@
 #include "services/worker/engine/replay.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "common/base/hash.h"
+#include "common/os/machine.h"
 
 namespace ganymede::worker {
 namespace {
@@ -61,7 +61,7 @@ Difference difference_of(std::uint64_t word) {
 
 HostName this_host() {
   HostName host;
-  if (::gethostname(host.text, sizeof(host.text) - 1) != 0) host = {"an unknown host"};
+  os::host_name().copy(host.text, sizeof(host.text) - 1);
   return host;
 }
 

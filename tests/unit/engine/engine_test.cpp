@@ -15,14 +15,6 @@
 namespace ganymede::worker {
 namespace {
 
-config::Config world(int ranks, int expert_group = 1, int replicas = 1) {
-  config::Config config = tiny_config();
-  config.parallel.ranks = ranks;
-  config.parallel.expert_group = expert_group;
-  config.parallel.replicas = replicas;
-  return config;
-}
-
 TEST(Engine, LearnsTextThatCanBeLearned) {
   TestWorld one(world(1));
   std::vector<double> losses = one.losses(40);

@@ -18,14 +18,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-config::Config world(int ranks, int expert_group = 1, int replicas = 1) {
-  config::Config config = tiny_config();
-  config.parallel.ranks = ranks;
-  config.parallel.expert_group = expert_group;
-  config.parallel.replicas = replicas;
-  return config;
-}
-
 TEST(Replay, ChangesNoBit) {
   struct Shape {
     int ranks, expert_group, replicas;

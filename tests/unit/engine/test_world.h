@@ -12,6 +12,15 @@
 
 namespace ganymede::worker {
 
+/// The small model on so many ranks.
+inline config::Config world(int ranks, int expert_group = 1, int replicas = 1) {
+  config::Config config = tiny_config();
+  config.parallel.ranks = ranks;
+  config.parallel.expert_group = expert_group;
+  config.parallel.replicas = replicas;
+  return config;
+}
+
 /// A world of ranks as threads of this process.
 class TestWorld {
  public:

@@ -11,6 +11,7 @@
 #include "common/base/deadline.h"
 #include "common/base/error.h"
 #include "common/os/files.h"
+#include "common/os/process_look.h"
 #include "tests/unit/os/scratch.h"
 
 namespace ganymede::os {

@@ -10,6 +10,7 @@
 #include "common/os/files.h"
 #include "launcher/keeper/gone_back.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/unit/supervisor/refusal.h"
 
 namespace ganymede::launcher {
 namespace {
@@ -47,16 +48,6 @@ class GoingBack : public ::testing::Test {
     return found;
   }
   static service::Manifests own() { return service::find_manifests(service::checkpoint_folder); }
-  template <class Call>
-  static std::string refusal(const Call& call) {
-    try {
-      call();
-      return "taken";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage) << error.what();
-      return error.what();
-    }
-  }
 
   test::TemporaryFolder folder_;
   fs::path before_ = fs::current_path();

@@ -12,6 +12,7 @@
 #include "common/os/files.h"
 #include "launcher/supervisor/compatibility.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/unit/supervisor/refusal.h"
 
 namespace ganymede::launcher {
 namespace {
@@ -39,16 +40,6 @@ class RunStart : public ::testing::Test {
   Start own() const { return {"", manifest_}; }
   Start other() const { return {"/other/checkpoint", manifest_}; }
 
-  template <class Call>
-  static std::string refusal(const Call& call) {
-    try {
-      call();
-      return "taken";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage) << error.what();
-      return error.what();
-    }
-  }
   std::string check(const Start& start) const {
     return refusal([&] { check_start(start, config_, "runs/a", 70); });
   }
