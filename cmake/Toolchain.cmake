@@ -11,11 +11,6 @@ if(GANYMEDE_CCACHE)
   endif()
 endif()
 
-find_program(MOLD_PROGRAM mold)
-if(MOLD_PROGRAM)
-  add_link_options(-fuse-ld=mold)
-endif()
-
 add_compile_options(-Wall -Wextra -Werror -Wshadow=local $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> -fno-omit-frame-pointer)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-restrict)  # g++ 12 warns about std::string itself (GCC bug 105329)
