@@ -101,7 +101,7 @@ std::vector<std::string> names_of(const std::string& declaration) {
   return names;
 }
 
-/// "run.steps", … of the structs in config.h: members of one type a line.
+/// "run.steps", … of the structs in config.h: members of one type a line; functions are none.
 std::set<std::string> members_of_the_header() {
   std::ifstream file(GANYMEDE_SOURCE_DIR "/common/config/config.h");
   std::set<std::string> members{
@@ -119,7 +119,8 @@ std::set<std::string> members_of_the_header() {
         section += static_cast<char>(std::tolower(c));
       }
       if (section == "max_ctas") section = "collectives.max_ctas";
-    } else if (line.starts_with("  ") && !line.starts_with("  //") && line.find(';') != std::string::npos) {
+    } else if (line.starts_with("  ") && !line.starts_with("  //") && line.find(';') != std::string::npos &&
+               line.find('(') == std::string::npos) {
       for (const std::string& name : names_of(line)) members.insert(section + "." + name);
     }
   }
