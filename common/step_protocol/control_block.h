@@ -107,6 +107,9 @@ struct ControlBlock {
   Word snapshot_request;  // number of the newest order of a person for a checkpoint
   Word prepared_change;   // number of the newest setting that lies in its slot; only grows
   Word refused_change;    // number of the newest swap whose standby optimizer server does not run here; only grows
+  // The world is left, and its memory saved: a step that the checkpoint service writes although no record orders it,
+  // and for which replicas beside its own (bit r: what replica r answers for). `rescue_step` last; 0: none.
+  Word rescue_replicas, rescue_step;
   // Written by the worker.
   Word joined_generation;
   Word formed_generation;  // the newest one whose exchange it has done

@@ -14,7 +14,7 @@ using flatbuffers::FlatBufferBuilder;
 constexpr double unknown = -1;  // seconds
 
 static_assert(static_cast<int>(fbs::StopWish::now) == static_cast<int>(StopWish::now));
-static_assert(static_cast<int>(fbs::NodePhase::reforming) == static_cast<int>(Phase::reforming));
+static_assert(static_cast<int>(fbs::NodePhase::rescuing) == static_cast<int>(Phase::rescuing));
 static_assert(static_cast<int>(fbs::EpochState::failed) == static_cast<int>(EpochStage::failed));
 static_assert(static_cast<int>(fbs::ServiceKind::checkpoint) == static_cast<int>(service::Kind::checkpoint));
 
@@ -24,7 +24,7 @@ flatbuffers::Offset<fbs::CellReport> pack(FlatBufferBuilder& builder, const Cell
   std::vector<flatbuffers::Offset<fbs::ServiceStatus>> services;
   for (const ServiceState& service : cell.services) services.push_back(coordinator::pack(builder, service));
   return fbs::CreateCellReport(builder, cell.rank, cell.present, cell.loaded, cell.finished, cell.running, cell.formed,
-                               cell.lost, builder.CreateVector(services));
+                               cell.lost, builder.CreateVector(services), cell.decided);
 }
 
 CellState unpack(const fbs::CellReport& report) {
@@ -35,7 +35,8 @@ CellState unpack(const fbs::CellReport& report) {
                  .running = report.running(),
                  .formed = report.formed(),
                  .lost = report.lost(),
-                 .services = {}};
+                 .services = {},
+                 .decided = report.decided()};
   for (const fbs::ServiceStatus* service : *report.services()) {
     cell.services.push_back({static_cast<service::Kind>(service->service()), service->pid(), service->state()->str(),
                              service->restarts(), service->detail()->str(), service->operation()->str(),
@@ -179,10 +180,10 @@ msg::Message::BodyOffset pack(FlatBufferBuilder& builder, const NodeState& state
     epoch = fbs::CreateEpochReport(builder, state.epoch->epoch, static_cast<fbs::EpochState>(state.epoch->stage),
                                    state.epoch->rank, builder.CreateString(state.epoch->reason));
   auto events = pack(builder, state.restart_events);
-  return msg::Message::body(fbs::CreateNodeReport(builder, state.node, state.seat, state.session, state.pid,
-                                                  state.keeper_pid, state.generation, state.restarts, cell_list,
-                                                  static_cast<fbs::StopWish>(state.stop), state.ended, state.exit_code,
-                                                  failure, state.checkpoint_idle, part_list, epoch, events));
+  return msg::Message::body(fbs::CreateNodeReport(
+      builder, state.node, state.seat, state.session, state.pid, state.keeper_pid, state.generation, state.restarts,
+      cell_list, static_cast<fbs::StopWish>(state.stop), state.ended, state.exit_code, failure, state.checkpoint_idle,
+      part_list, epoch, events, state.settled));
 }
 
 NodeState unpack(const fbs::NodeReport& report) {
@@ -206,6 +207,7 @@ NodeState unpack(const fbs::NodeReport& report) {
   if (const auto* epoch = report.epoch())
     state.epoch = {epoch->epoch(), static_cast<EpochStage>(epoch->state()), epoch->rank(), epoch->reason()->str()};
   state.restart_events = unpack(*report.restart_events());
+  state.settled = report.settled();
   return state;
 }
 
@@ -226,9 +228,15 @@ msg::Message::BodyOffset pack(FlatBufferBuilder& builder, const NodeWishes& wish
     auto configuration = builder.CreateString(wishes.epoch->configuration);
     epoch = fbs::CreateEpochOrder(builder, wishes.epoch->epoch, configuration, pack(builder, wishes.epoch->plugins));
   }
+  flatbuffers::Offset<fbs::RescueOrder> rescue = 0;
+  if (wishes.rescue) {
+    std::vector<fbs::StandIn> stand_ins;
+    for (const StandIn& one : wishes.rescue->stand_ins) stand_ins.emplace_back(one.rank, one.replicas);
+    rescue = fbs::CreateRescueOrder(builder, wishes.rescue->step, builder.CreateVectorOfStructs(stand_ins));
+  }
   return msg::Message::body(fbs::CreateNodeOrders(builder, wishes.generation, static_cast<fbs::NodePhase>(wishes.phase),
                                                   wishes.exit_code, text, restart_list, wishes.leaving, change, epoch,
-                                                  wishes.stacks));
+                                                  wishes.stacks, rescue));
 }
 
 NodeWishes unpack(const fbs::NodeOrders& orders) {
@@ -239,6 +247,11 @@ NodeWishes unpack(const fbs::NodeOrders& orders) {
                     .text = orders.text()->str(),
                     .restarts = {}};
   wishes.stacks = orders.stacks();
+  if (const auto* rescue = orders.rescue()) {
+    wishes.rescue = RescueOrder{rescue->step(), {}};
+    for (const fbs::StandIn* one : *rescue->stand_ins())
+      wishes.rescue->stand_ins.push_back({one->rank(), one->replicas()});
+  }
   if (const auto* change = orders.change()) wishes.change = unpack(*change);
   if (const auto* epoch = orders.epoch())
     wishes.epoch = {epoch->epoch(), epoch->configuration()->str(), unpack(*epoch->plugins())};

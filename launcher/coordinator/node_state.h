@@ -7,6 +7,7 @@
 
 #include "common/service/run_directory.h"
 #include "common/service/service.h"
+#include "launcher/coordinator/rescue.h"
 #include "launcher/coordinator/restart_book.h"
 
 /// What a launcher knows of its node and tells the coordinator: state, not news, so that a report may be lost or come
@@ -35,6 +36,7 @@ struct CellState {
   std::uint64_t formed = 0;  // newest generation in which its worker has met the others
   std::uint64_t lost = 0;    // workers that ended before their work was done, in this session
   std::vector<ServiceState> services;
+  std::uint64_t decided = 0;  // its newest step
 };
 
 /// A part of a checkpoint that is durable. It stays in the state, because a coordinator may die after it has heard of
@@ -72,10 +74,12 @@ struct NodeState {
   std::vector<PartState> parts;    // of the newest checkpoints
   std::optional<EpochProgress> epoch = {};
   std::vector<RestartEvent> restart_events = {};  // the newest, up to `restart`
+  bool settled = false;                           // no worker lives any more, because the world is `rescuing`
 };
 
-/// How far the run is on its way to the end; or, `reforming`, on its way to another world.
-enum class Phase { working, finishing, halting, killing, reforming };
+/// How far the run is on its way to the end; or, `reforming`, on its way to another world, before which its memory may
+/// be saved (`rescuing`).
+enum class Phase { working, finishing, halting, killing, reforming, rescuing };
 
 /// A program that a service runs in the place of the installed one.
 struct ServiceBinary {
@@ -110,6 +114,7 @@ struct NodeWishes {
   std::optional<step_protocol::Setting> change = {};  // the newest that was prepared; nothing: the run's beginning
   std::optional<EpochOrder> epoch = {};               // of the swap that is under way
   std::uint64_t stacks = 0;                           // newest order to write stacks, a number that grows; 0: none
+  std::optional<RescueOrder> rescue = {};             // once all workers of the world have ended
 };
 
 }  // namespace ganymede::coordinator

@@ -15,7 +15,10 @@ constexpr double own_end = 7;       // seconds that a node takes to end its serv
 
 NodeTable::NodeTable(const std::vector<NodeAddress>& addresses, const Members& members, const config::Config& config,
                      double now)
-    : timeout_(config.launch.node_timeout_seconds), elastic_(config.elastic.wanted()) {
+    : shard_group_(config.parallel.ranks / config.parallel.replicas),
+      world_(config.parallel.ranks),
+      timeout_(config.launch.node_timeout_seconds),
+      elastic_(config.elastic.wanted()) {
   int nodes = static_cast<int>(addresses.size());
   for (int node = 1; node < nodes; ++node)
     nodes_.push_back({.address = addresses[static_cast<std::size_t>(node)],
@@ -71,6 +74,13 @@ int NodeTable::count() const {
   return static_cast<int>(std::count_if(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.member(); }));
 }
 
+std::vector<int> NodeTable::silent_members(double now, double patience) const {
+  std::vector<int> silent;
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
+    if (nodes_[i].member() && now - nodes_[i].heard > patience) silent.push_back(static_cast<int>(i) + 1);
+  return silent;
+}
+
 std::vector<int> NodeTable::lost(double now) const {
   std::vector<int> lost;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -87,7 +97,12 @@ void NodeTable::check(const NodeState& state, const Node& node) const {
   bool right = static_cast<int>(state.cells.size()) == node.ranks.count;
   for (std::size_t i = 0; right && i < state.cells.size(); ++i)
     right = state.cells[i].rank == node.ranks.first + static_cast<int>(i);
-  for (const PartState& part : state.parts) right = right && node.ranks.contains(part.rank);
+  auto may_write = [&](int rank) {
+    for (int i = 0; i < node.ranks.count; ++i)
+      if (rank >= 0 && rank < world_ && (node.ranks.first + i - rank) % shard_group_ == 0) return true;
+    return false;
+  };
+  for (const PartState& part : state.parts) right = right && may_write(part.rank);
   if (!right)
     fail("Node {} reports of other ranks than its {} from {} on.", state.node, node.ranks.count, node.ranks.first);
 }
@@ -121,7 +136,7 @@ std::vector<NodeState> NodeTable::states() const {
 }
 
 const NodeState* NodeTable::state_of(int node) const {
-  if (node < 1 || node > count()) return nullptr;
+  if (node < 1 || node > static_cast<int>(nodes_.size())) return nullptr;
   const Node& one = nodes_[static_cast<std::size_t>(node - 1)];
   return one.state ? &*one.state : nullptr;
 }
@@ -199,6 +214,32 @@ StopWish NodeTable::stop_wish() const {
   for (const Node& node : nodes_)
     if (node.state) wish = std::max(wish, node.state->stop);
   return wish;
+}
+
+bool NodeTable::settled(const std::vector<int>& lost) const {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    bool remains = nodes_[i].member() && !std::ranges::count(lost, static_cast<int>(i) + 1);
+    if (remains && !(nodes_[i].state && nodes_[i].state->settled)) return false;
+  }
+  return true;
+}
+
+std::vector<std::uint64_t> NodeTable::decided(const std::vector<int>& lost) const {
+  std::vector<std::uint64_t> steps;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (!nodes_[i].state || std::ranges::count(lost, static_cast<int>(i) + 1)) continue;
+    for (const CellState& cell : nodes_[i].state->cells) steps.push_back(cell.decided);
+  }
+  return steps;
+}
+
+std::vector<int> NodeTable::ranks(const std::vector<int>& nodes) const {
+  std::vector<int> ranks;
+  for (int node : nodes) {
+    RankRange range = nodes_.at(static_cast<std::size_t>(node - 1)).ranks;
+    for (int i = 0; i < range.count; ++i) ranks.push_back(range.first + i);
+  }
+  return ranks;
 }
 
 const NodeState* NodeTable::failed() const {

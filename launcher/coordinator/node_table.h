@@ -62,6 +62,12 @@ class NodeTable {
   int restarts() const;
   double checkpoint_idle() const;  // seconds; the least of all nodes, endless without nodes
   StopWish stop_wish() const;
+  /// Whether no worker lives on the nodes that take part but `lost`, because the world is rescuing; and what their
+  /// ranks have decided.
+  bool settled(const std::vector<int>& lost) const;
+  std::vector<std::uint64_t> decided(const std::vector<int>& lost) const;
+  /// The ranks of these nodes.
+  std::vector<int> ranks(const std::vector<int>& nodes) const;
   /// A node on which the run cannot go on.
   const NodeState* failed() const;
   /// A node that has not reported for `patience` seconds, or in its first `start_patience`.
@@ -72,6 +78,8 @@ class NodeTable {
     bool came = false;  // it has reported before
   };
   std::optional<Silent> silent(double now, double patience, double start_patience) const;
+  /// Those that take part and have not reported for `patience` seconds.
+  std::vector<int> silent_members(double now, double patience) const;
   /// Those that have been silent so long that their services have ended, if they still live: a node that does not
   /// hear of its coordinator for launch.node_timeout_seconds ends them by itself.
   std::vector<int> lost(double now) const;
@@ -96,6 +104,8 @@ class NodeTable {
   bool all_cells(const Test& test) const;
 
   std::vector<Node> nodes_;  // of --nodes, without node 0
+  int shard_group_;          // ranks that are as many apart hold the same shard
+  int world_;                // ranks
   double timeout_;           // seconds of silence after which a node is lost
   bool elastic_;
   bool begun_ = false;

@@ -64,6 +64,7 @@ CellState view_cell(const placement::Placement& placement, const service::Contro
   cell.finished = worker.finished;
   cell.running = true;
   cell.formed = control.block->formed_generation.load();
+  cell.decided = control.block->decided_step.load(std::memory_order_acquire);
   for (service::Kind kind : all_kinds) {
     const ServiceProcess& process = crew.at(kind, rank);
     cell.running = cell.running && (process.finished || process.phase == ServicePhase::running);

@@ -188,6 +188,25 @@ std::uint64_t Cells::request_snapshot() {
   return number;
 }
 
+void Cells::order_rescue(const coordinator::RescueOrder& order) {
+  for (int rank = ranks_.first; rank < ranks_.first + ranks_.count; ++rank) {
+    step_protocol::ControlBlock& block = *control(rank).block;
+    if (block.rescue_step.load() == order.step) continue;
+    block.rescue_replicas.store(order.replicas_for(rank), std::memory_order_release);
+    os::store_and_wake(block.rescue_step, order.step);
+  }
+}
+
+void Cells::end_rescue() {
+  for (auto& cell : cells_) os::store_and_wake(cell.control.block->rescue_step, 0);
+}
+
+std::vector<std::uint64_t> Cells::decided_steps() {
+  std::vector<std::uint64_t> steps;
+  for (auto& cell : cells_) steps.push_back(cell.control.block->decided_step.load(std::memory_order_acquire));
+  return steps;
+}
+
 step_protocol::Setting Cells::prepared_change() { return step_protocol::offered_setting(*first().block); }
 
 void Cells::prepare_change(const step_protocol::Setting& setting) {

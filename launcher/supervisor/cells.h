@@ -11,6 +11,7 @@
 #include "common/shm/keeper_client.h"
 #include "common/shm/segment.h"
 #include "common/step_protocol/change.h"
+#include "launcher/coordinator/rescue.h"
 #include "launcher/coordinator/world_layout.h"
 #include "launcher/supervisor/segment_memory.h"
 
@@ -50,6 +51,11 @@ class Cells {
   bool stop_requested();
   /// Orders a checkpoint from all cells and returns the number of the order.
   std::uint64_t request_snapshot();
+
+  /// The world is left: the checkpoint services write this step, see ControlBlock::rescue_step. And not any more.
+  void order_rescue(const coordinator::RescueOrder& order);
+  void end_rescue();
+  std::vector<std::uint64_t> decided_steps();  // of all ranks of this node
 
   /// Rule 16: the newest setting that lies prepared in the cells. After `attach` it is the same in all of them,
   /// whatever the launcher before this one had reached.

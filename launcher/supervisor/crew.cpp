@@ -99,6 +99,26 @@ void Crew::signal_all(int number, const std::string& why) {
   for (ServiceProcess* service : everyone()) service->signal(number, why);
 }
 
+bool Crew::computes(service::Kind kind) { return kind == service::Kind::worker || kind == service::Kind::data; }
+
+void Crew::end_workers(const std::string& why) {
+  for (auto& service : services_) {
+    if (!computes(service->id().kind)) continue;
+    service->cancel_restart();
+    service->signal(SIGKILL, why);
+  }
+}
+
+void Crew::start_workers() {
+  for (auto& service : services_)
+    if (computes(service->id().kind) && !service->alive()) service->start();
+}
+
+bool Crew::any_worker_alive() const {
+  return std::any_of(services_.begin(), services_.end(),
+                     [](const auto& service) { return computes(service->id().kind) && service->alive(); });
+}
+
 void Crew::ask_for_stacks() {
   for (ServiceProcess* service : everyone())
     if (service->signs.registered) service->signal(SIGUSR1, "");

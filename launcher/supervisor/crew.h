@@ -81,6 +81,15 @@ class Crew {
   bool take_fault_on_trial(const ServiceId& id, int pid, const std::string& text);
   const ServiceBinaries& binaries() const { return binaries_; }
 
+  /// A worker or a data service.
+  static bool computes(service::Kind kind);
+  /// Kills what computes or feeds it, workers and data services: the world is left, and its memory saved. Their ends
+  /// are told as any others.
+  void end_workers(const std::string& why);
+  /// Starts those that were ended so again.
+  void start_workers();
+  bool any_worker_alive() const;
+
   bool any_alive() const;
   bool all_running() const;  // or finished
   bool workers_finished() const;

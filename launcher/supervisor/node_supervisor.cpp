@@ -93,14 +93,16 @@ void NodeSupervisor::fatal(const ServiceId& id, int pid, int exit_code, const st
   if (epoch_.crew().fault(pid, text) || crew_.take_fault_on_trial(id, pid, text)) return;
   std::string line = fmt::format("{}: {}", id.text(), text);
   log::error("{}", line);
-  if (phase_ == Phase::working) break_down({exit_code_of(exit_code), line});
+  bool is_ended_anyway = phase_ == Phase::rescuing && Crew::computes(id.kind);
+  if (!is_ending() && !is_ended_anyway) break_down({exit_code_of(exit_code), line});
 }
 
 void NodeSupervisor::part(const fbs::PartDurable& part) {
-  crew_.at(service::Kind::checkpoint, part.rank());  // throws for one that does not exist
+  if (part.rank() < 0 || part.rank() >= parts_.config.parallel.ranks) fail("There is no rank {}.", part.rank());
   std::erase_if(parts_durable_, [&](const auto& one) { return one.rank == part.rank() && one.step == part.step(); });
   parts_durable_.push_back({part.rank(), part.step(), part.bytes(), part.hash()->str()});
-  std::size_t most = parts_of_a_rank * static_cast<std::size_t>(parts_.cells.count());
+  // With those that its cells write for other replicas.
+  std::size_t most = parts_of_a_rank * static_cast<std::size_t>(parts_.cells.count() * parts_.config.parallel.replicas);
   if (parts_durable_.size() > most) parts_durable_.erase(parts_durable_.begin());
   tell();
 }
@@ -121,11 +123,12 @@ bool NodeSupervisor::wants_end_of(const ServiceId& id) {
 }
 
 void NodeSupervisor::ended(ServiceProcess& process, const os::Ending& ending) {
-  if (phase_ != Phase::working) {
+  if (is_ending()) {
     process.finished = true;
     return consider_over();
   }
   if (epoch_.crew().ended(process, ending)) return tell();
+  if (phase_ == Phase::rescuing && Crew::computes(process.id().kind)) return tell();
   bool worker = process.id().kind == service::Kind::worker;
   bool left = ending.signal == 0 && ending.exit_code == 0 && parts_.cells.ends_after_decided();
   if (worker && (left || left_since_ > 0)) {
@@ -154,7 +157,10 @@ void NodeSupervisor::obey(const coordinator::NodeWishes& wishes) {
   if (wishes.leaving && left_since_ == 0) left_since_ = heard_;
   switch (wishes.phase) {
     case coordinator::Phase::working:
+      work_again();
       return restart_as_ordered(wishes);
+    case coordinator::Phase::rescuing:
+      return rescue(wishes);
     case coordinator::Phase::finishing:
       return finish(wishes);
     case coordinator::Phase::reforming:
@@ -181,20 +187,12 @@ void NodeSupervisor::restart_as_ordered(const coordinator::NodeWishes& wishes) {
 }
 
 void NodeSupervisor::finish(const coordinator::NodeWishes& wishes) {
-  if (phase_ != Phase::working) return;
+  if (is_ending()) return;
   log::info("the coordinator asks to finish");
   outcome_ = {exit_code_of(wishes.exit_code), wishes.text};
   phase_ = Phase::finishing;
   end_.finish(now_seconds(), parts_.config.launch.stop_timeout_seconds);
   consider_over();
-}
-
-/// The services end, and this node asks for its place in the next world; unless a person wants it to stop.
-void NodeSupervisor::leave_world(const std::string& why) {
-  if (phase_ == Phase::halting) return;
-  log::info("{}", why);
-  halt({ExitCode::can_go_on, ""}, false);
-  outcome_.again = true;
 }
 
 void NodeSupervisor::halt(Outcome outcome, bool hard) {
@@ -222,7 +220,7 @@ void NodeSupervisor::on_signal(int number) {
 void NodeSupervisor::tick() {
   double now = now_seconds();
   parts_.life.give();
-  if (phase_ == Phase::working) {
+  if (!is_ending()) {
     crew_.watch(now);
     epoch_.crew().watch(now);
     watch_coordinator(now);
@@ -261,7 +259,7 @@ coordinator::NodeState NodeSupervisor::state() {
                                .restarts = crew_.restarts(),
                                .cells = viewer_.view(),
                                .stop = stop_,
-                               .ended = phase_ != Phase::working && !crew_.any_alive(),
+                               .ended = is_ending() && !crew_.any_alive(),
                                .exit_code = static_cast<int>(failure_.code),
                                .failure = failure_.text,
                                .parts = {}};
@@ -272,13 +270,14 @@ coordinator::NodeState NodeSupervisor::state() {
   for (const auto& process : crew_.all())
     if (process->id().kind == service::Kind::checkpoint) grown = std::max(grown, process->signs.grown);
   state.checkpoint_idle = now_seconds() - grown;
+  state.settled = phase_ == Phase::rescuing && !crew_.any_worker_alive();
   for (auto& cell : state.cells)
     if (auto lost = lost_.find(cell.rank); lost != lost_.end()) cell.lost = lost->second;
   return state;
 }
 
 void NodeSupervisor::consider_over() {
-  if (phase_ != Phase::working && !crew_.any_alive()) parts_.io.stop();
+  if (is_ending() && !crew_.any_alive()) parts_.io.stop();
 }
 
 }  // namespace ganymede::launcher

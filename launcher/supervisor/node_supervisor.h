@@ -53,12 +53,15 @@ class NodeSupervisor {
   const service::Job& job() const { return parts_.job; }
 
  private:
-  enum class Phase { working, finishing, halting };
+  enum class Phase { working, rescuing, finishing, halting };
 
   void ended(ServiceProcess& process, const os::Ending& ending);
   void obey(const coordinator::NodeWishes& wishes);
   void restart_as_ordered(const coordinator::NodeWishes& wishes);
   void finish(const coordinator::NodeWishes& wishes);
+  void rescue(const coordinator::NodeWishes& wishes);
+  void work_again();
+  bool is_ending() const { return phase_ == Phase::finishing || phase_ == Phase::halting; }
   void leave_world(const std::string& why);
   void halt(Outcome outcome, bool hard);
   void break_down(const Outcome& outcome);

@@ -11,14 +11,7 @@
 namespace ganymede::launcher {
 namespace {
 
-constexpr double time_to_leave = 5;  // seconds between the first worker that leaves and the last
-constexpr double node_is_away = 2;   // seconds of silence; nodes report several times a second
-
-/// A damaged one does not count: it is what a launch before this one left.
-bool manifest_exists(std::uint64_t step) {
-  auto manifests = service::read_manifests(service::checkpoint_folder);
-  return std::any_of(manifests.begin(), manifests.end(), [step](const auto& one) { return one.step == step; });
-}
+constexpr double node_is_away = 2;  // seconds of silence; nodes report several times a second
 
 }  // namespace
 
@@ -44,6 +37,7 @@ Supervisor::Supervisor(SupervisorParts parts)
       restart_timer_(parts_.io),
       stopping_(parts_.cells.stop_requested()),
       resumed_(parts_.cells.highest_generation() > 0) {
+  parts_.cells.end_rescue();  // that a launcher before this one ordered: the world may be whole again
   auto manifests = service::read_manifests(service::checkpoint_folder);
   if (!manifests.empty()) last_committed_ = manifests.back().step;
   crew_.words = [this](const ServiceId& id) -> const step_protocol::ServiceWords& {
@@ -96,7 +90,9 @@ void Supervisor::fatal(const ServiceId& id, int pid, int exit_code, const std::s
   bool known = exit_code == static_cast<int>(ExitCode::usage) || exit_code == static_cast<int>(ExitCode::can_go_on);
   std::string line = fmt::format("{}: {}", id.text(), text);
   log::error("{}", line);
-  if (phase_ == Phase::finishing) return;  // all is computed and durable
+  if (phase_ == Phase::finishing) return;                            // all is computed and durable
+  if (phase_ == Phase::rescuing && Crew::computes(id.kind)) return;  // it is ended anyway
+  if (phase_ == Phase::rescuing) return leave_world(fmt::format("Memory cannot be saved ({}).", line));
   bool to_checkpoint = id.kind == service::Kind::worker && exit_code == static_cast<int>(ExitCode::can_go_on);
   if (to_checkpoint) return form_again(line, {}, 0);
   halt({known ? static_cast<ExitCode>(exit_code) : ExitCode::failed, line}, false);
@@ -190,6 +186,7 @@ void Supervisor::checkpoint_failed(std::uint64_t step, int rank, const std::stri
   bool last = parts_.cells.ends_after_decided() && parts_.cells.decided_step() == step;
   std::string line = checkpoint_failure(step, rank, text, parts_.run, last);
   log::error("{}", line);
+  if (phase_ == Phase::rescuing) return leave_world(fmt::format("Memory cannot be saved: {}", line));
   if (last) return halt({ExitCode::failed, line}, false);
   parts_.terminal.line(line);
   degraded_.fails_as_told("checkpoints", line);
@@ -208,9 +205,10 @@ void Supervisor::stop_now_after_answer() {
 }
 
 void Supervisor::stop() {
-  if (phase_ != Phase::working || stopping_) return;
-  stopping_ = true;
+  if (is_ending() || stopping_) return;
   keeper::note_stop_order(keeper::StopOrder::after_step);
+  if (phase_ == Phase::rescuing) return;  // the launcher sees the order before the world forms again
+  stopping_ = true;
   if (membership_.generation() == 0) {
     log::info("a stop was ordered before the first step");
     return halt({ExitCode::can_go_on, ""}, false);
@@ -227,6 +225,7 @@ void Supervisor::checkpoint() {
 }
 
 const char* Supervisor::state() {
+  if (phase_ == Phase::rescuing) return "recovering";
   if (stopping_ || phase_ != Phase::working) return "stopping";
   if (!crew_.all_running() || !nodes_.all_running()) return "recovering";
   std::uint64_t generation = membership_.generation();
@@ -234,63 +233,19 @@ const char* Supervisor::state() {
   return all ? "training" : "recovering";
 }
 
-/// A worker leaves only when every rank has committed the last step (rule 7). So once one has left, a replacement of
-/// another has nothing to do and nobody to meet.
-bool Supervisor::wants_end_of(const ServiceId& id) {
-  if (phase_ == Phase::finishing) return true;
-  if (id.kind != service::Kind::worker || first_left_ == 0) return false;
-  bool late = now_seconds() - first_left_ > time_to_leave;
-  return late || crew_.at(id.kind, id.rank).signs.started > first_left_;
-}
-
-void Supervisor::note_leaving() {
-  if (first_left_ == 0) first_left_ = now_seconds();
-}
-
-void Supervisor::worker_left(ServiceProcess& process) {
-  process.finished = true;
-  note_leaving();
-  consider_finish();
-}
-
 void Supervisor::ended(ServiceProcess& process, const os::Ending& ending) {
-  if (phase_ != Phase::working) {
+  if (is_ending()) {
     process.finished = true;
     return consider_over();
   }
   if (swap_.crew().ended(process, ending)) return;
+  if (phase_ == Phase::rescuing && Crew::computes(process.id().kind)) return;
   bool worker = process.id().kind == service::Kind::worker;
   bool left = ending.signal == 0 && ending.exit_code == 0 && parts_.cells.ends_after_decided();
   if (worker && (left || first_left_ > 0)) return worker_left(process);
   if (worker) announce(membership_.worker_died(process.id().rank));
   if (auto outcome = crew_.replace(process, ending)) return halt(*outcome, false);
   note_restarts();
-}
-
-void Supervisor::consider_finish() {
-  if (phase_ != Phase::working || !crew_.workers_finished() || !nodes_.workers_finished()) return;
-  if (draining_since_ == 0) draining_since_ = now_seconds();
-  std::uint64_t last = parts_.cells.decided_step();
-  if (manifest_exists(last)) last_committed_ = last;  // the message about it may have been lost
-  if (last_committed_ && *last_committed_ >= last) finish();
-}
-
-void Supervisor::finish() {
-  std::uint64_t last = parts_.cells.decided_step();
-  // The reports of the last steps are lost when their worker is killed as the others leave.
-  write_steps([&] {
-    make_good(last + 1);
-    if (!parts_.steps.write_waiting())
-      fail("{} The lines of the last steps are lost; the same command goes on from the checkpoint of step {}.",
-           parts_.steps.trouble(), last);
-  });
-  if (phase_ == Phase::halting) return;
-  bool all = last >= static_cast<std::uint64_t>(parts_.config.run.steps);
-  outcome_ = {all ? ExitCode::done : ExitCode::can_go_on, ""};
-  log::info("step {} is the last one and its checkpoint is committed; the services are asked to finish", last);
-  phase_ = Phase::finishing;
-  end_.finish(now_seconds(), parts_.config.launch.stop_timeout_seconds);
-  consider_over();
 }
 
 }  // namespace ganymede::launcher

@@ -122,7 +122,8 @@ class Supervisor {
   std::vector<std::string> degraded() const { return degraded_.texts(); }
 
  private:
-  enum class Phase { working, finishing, halting };
+  enum class Phase { working, rescuing, finishing, halting };
+  bool is_ending() const { return phase_ == Phase::finishing || phase_ == Phase::halting; }
 
   void ended(ServiceProcess& process, const os::Ending& ending);
   void announce(std::optional<std::uint64_t> generation);
@@ -131,6 +132,14 @@ class Supervisor {
   void tick();
   void watch_nodes(double now);
   void form_again(const std::string& why, const std::vector<int>& lost, double detect);
+  void rescue(const std::string& why, const std::vector<int>& lost);
+  void watch_rescue(double now);
+  bool watch_others_in_rescue(double now);
+  bool take_back_the_heard(double now);
+  std::uint64_t durable();
+  std::optional<std::uint64_t> step_to_rescue();
+  void leave_world(const std::string& why);
+  double checkpoint_grown(double now) const;
   void say_who_is_awaited(double now);
   coordinator::NodeWishes wishes(int node, double now);
   void note_restarts();
@@ -177,8 +186,15 @@ class Supervisor {
   std::string awaited_;        // nodes, as the last line named them
   std::set<int> spares_told_;  // nodes that wait for a place, of which a line was shown
   std::optional<coordinator::RestartEvent> forming_again_;
-  double first_left_ = 0;      // seconds; a worker of the world has left, its work done; 0: none yet
-  double draining_since_ = 0;  // seconds; all workers have left; 0: not yet
+  struct Rescue {
+    std::vector<int> lost;  // nodes
+    std::vector<coordinator::StandIn> stand_ins;
+    double began = 0;                                 // seconds
+    std::optional<coordinator::RescueOrder> order{};  // once no worker lives any more
+  };
+  std::optional<Rescue> rescue_;  // while the phase is rescuing
+  double first_left_ = 0;         // seconds; a worker of the world has left, its work done; 0: none yet
+  double draining_since_ = 0;     // seconds; all workers have left; 0: not yet
   struct GivenRestart {
     coordinator::RestartOrder order;
     double given = 0;  // seconds

@@ -43,7 +43,8 @@ coordinator::NodeWishes Supervisor::report(coordinator::NodeState state) {
   if (nodes_.any_worker_finished()) note_leaving();
   double now = now_seconds();
   if (phase_ == Phase::working) watch_nodes(now);
-  if (phase_ != Phase::working) consider_over();
+  if (phase_ == Phase::rescuing) watch_rescue(now);
+  if (is_ending()) consider_over();
   return wishes(node, now);
 }
 
@@ -98,6 +99,10 @@ coordinator::NodeWishes Supervisor::wishes(int node, double now) {
   coordinator::NodeWishes wishes;
   wishes.generation = membership_.generation();
   wishes.leaving = first_left_ > 0;
+  if (phase_ == Phase::rescuing) {
+    wishes.phase = coordinator::Phase::rescuing;
+    if (!std::ranges::count(rescue_->lost, node)) wishes.rescue = rescue_->order;
+  }
   if (phase_ == Phase::finishing) wishes.phase = coordinator::Phase::finishing;
   if (phase_ == Phase::halting) wishes.phase = hard_ ? coordinator::Phase::killing : coordinator::Phase::halting;
   if (outcome_.again) wishes.phase = coordinator::Phase::reforming;

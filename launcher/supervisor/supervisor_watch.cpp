@@ -42,6 +42,9 @@ void Supervisor::tick() {
     watch_changes();
     note_restarts();
     swap_.watch(now);
+  } else if (phase_ == Phase::rescuing) {
+    crew_.watch(now);
+    watch_rescue(now);
   } else {
     press_on(now);
   }
@@ -51,12 +54,17 @@ void Supervisor::tick() {
   });
 }
 
-void Supervisor::watch_draining(double now) {
-  if (phase_ != Phase::working || draining_since_ == 0) return;
-  double latest = draining_since_;
+/// Seconds; when a checkpoint service of any node made progress last.
+double Supervisor::checkpoint_grown(double now) const {
+  double latest = now - nodes_.checkpoint_idle();
   for (const auto& process : crew_.all())
     if (process->id().kind == service::Kind::checkpoint) latest = std::max(latest, process->signs.grown);
-  latest = std::max(latest, now - nodes_.checkpoint_idle());
+  return latest;
+}
+
+void Supervisor::watch_draining(double now) {
+  if (phase_ != Phase::working || draining_since_ == 0) return;
+  double latest = std::max(draining_since_, checkpoint_grown(now));
   double patience = parts_.config.launch.stop_timeout_seconds;
   if (now - latest <= patience) return;
   halt({ExitCode::failed,
@@ -137,7 +145,7 @@ void Supervisor::press_on(double now) {
 }
 
 void Supervisor::consider_over() {
-  if (phase_ != Phase::working && !crew_.any_alive() && nodes_.all_ended(now_seconds(), resumed_)) parts_.io.stop();
+  if (is_ending() && !crew_.any_alive() && nodes_.all_ended(now_seconds(), resumed_)) parts_.io.stop();
 }
 
 }  // namespace ganymede::launcher

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "launcher/supervisor/supervisor.h"
@@ -40,13 +42,101 @@ void Supervisor::form_again(const std::string& why, const std::vector<int>& lost
     return halt({ExitCode::can_go_on,
                  fmt::format("{} {} The same command on all nodes goes on from the last checkpoint.", why, obstacle)},
                 false);
+  forming_again_ = {
+      .number = coordinator::event_number(), .process = "the world", .worker = true, .cause = why, .detect = detect};
+  lost.empty() ? leave_world(why) : rescue(why, lost);
+}
+
+/// The states that remain belong together. If they are the whole model, the newest step goes to disk before the world
+/// is left, and nothing is lost but the step in work.
+void Supervisor::rescue(const std::string& why, const std::vector<int>& lost) {
+  auto stand_ins = coordinator::stand_ins(parts_.config, nodes_.ranks(lost));
+  if (const auto* obstacle = std::get_if<std::string>(&stand_ins)) {
+    log::info("memory does not hold the whole model: {}", *obstacle);
+    return leave_world(why);
+  }
+  if (membership_.generation() == 0) return leave_world(why);
+  std::string line = fmt::format("{} The memory of the nodes that remain is saved first", why);
+  log::warn("{}", line);
+  parts_.terminal.line(line);
+  phase_ = Phase::rescuing;
+  rescue_ = Rescue{lost, std::get<std::vector<coordinator::StandIn>>(stand_ins), now_seconds()};
+  crew_.end_workers("the world is left");
+}
+
+/// Nodes that are lost, or cannot go on, while the memory of the others is saved. True when that ends it.
+bool Supervisor::watch_others_in_rescue(double now) {
+  std::vector<int> lost = rescue_->lost;
+  std::string names;
+  for (int node : nodes_.silent_members(now, parts_.config.launch.node_timeout_seconds)) {
+    if (std::ranges::count(lost, node)) continue;
+    lost.push_back(node);
+    names += (names.empty() ? "" : ", ") + nodes_.name(node);
+  }
+  const auto* failed = nodes_.failed();
+  if (failed && std::ranges::count(rescue_->lost, failed->node)) failed = nullptr;
+  if (names.empty() && !failed) return false;
+  std::string who = failed ? nodes_.name(failed->node) + ": " + failed->failure : names + " is lost as well";
+  leave_world(fmt::format("Memory cannot be saved ({}).", who));
+  return true;
+}
+
+/// A node that was silent and is there again still has its memory, and takes part in this. False when the world is
+/// left.
+bool Supervisor::take_back_the_heard(double now) {
+  std::vector<int> silent = nodes_.silent_members(now, parts_.config.launch.node_timeout_seconds);
+  if (std::erase_if(rescue_->lost, [&](int node) { return std::ranges::count(silent, node) == 0; }) == 0) return true;
+  auto stand_ins = coordinator::stand_ins(parts_.config, nodes_.ranks(rescue_->lost));
+  const auto* all = std::get_if<std::vector<coordinator::StandIn>>(&stand_ins);
+  if (all) rescue_->stand_ins = *all;
+  if (!all) leave_world("Memory cannot be saved.");
+  return all != nullptr;
+}
+
+/// The newest step that a world can begin with.
+std::uint64_t Supervisor::durable() { return std::max(last_committed_.value_or(0), parts_.cells.load_step()); }
+
+/// The one that all ranks that remain have decided; nothing when they have not decided the same.
+std::optional<std::uint64_t> Supervisor::step_to_rescue() {
+  auto steps = parts_.cells.decided_steps();
+  for (std::uint64_t step : nodes_.decided(rescue_->lost)) steps.push_back(step);
+  bool same = std::ranges::all_of(steps, [&](std::uint64_t step) { return step == steps.front(); });
+  return same ? std::optional(steps.front()) : std::nullopt;
+}
+
+/// Several times a second: workers end; then every checkpoint service writes the step, once no process of a lost node
+/// can write a part any more.
+void Supervisor::watch_rescue(double now) {
+  if (watch_others_in_rescue(now)) return;
+  if (!rescue_->order && !take_back_the_heard(now)) return;
+  double patience = parts_.config.launch.stop_timeout_seconds + parts_.config.launch.node_timeout_seconds;
+  if (now - std::max(rescue_->began, checkpoint_grown(now)) > patience)
+    return leave_world(
+        fmt::format("Memory cannot be saved: no checkpoint service made progress for {}.", human_seconds(patience)));
+  if (!rescue_->order) {
+    std::vector<int> gone = nodes_.lost(now);
+    auto is_gone = [&](int node) { return std::ranges::count(gone, node) > 0; };
+    if (crew_.any_worker_alive() || !nodes_.settled(rescue_->lost) || !std::ranges::all_of(rescue_->lost, is_gone))
+      return;
+    auto step = step_to_rescue();
+    if (!step) return leave_world("Memory cannot be saved: its ranks are at different steps.");
+    if (*step <= durable()) return leave_world(fmt::format("Step {} is safe already.", *step));
+    rescue_->order = {*step, rescue_->stand_ins};
+    parts_.cells.order_rescue(*rescue_->order);
+  }
+  std::uint64_t step = rescue_->order->step;
+  if (durable() < step) return;
+  write_steps([&] { make_good(step + 1); });
+  if (phase_ == Phase::rescuing) leave_world(fmt::format("Step {} is safe.", step));
+}
+
+/// `why`: a sentence.
+void Supervisor::leave_world(const std::string& why) {
   std::string from = last_committed_ ? fmt::format("the checkpoint of step {}", *last_committed_)
                                      : "the beginning, for there is no checkpoint yet";
   std::string line = fmt::format("{} The world forms again from {}", why, from);
   log::warn("{}", line);
   parts_.terminal.line(line);
-  forming_again_ = {
-      .number = coordinator::event_number(), .process = "the world", .worker = true, .cause = why, .detect = detect};
   Outcome again{ExitCode::can_go_on, ""};
   again.again = true;
   halt(std::move(again), false);

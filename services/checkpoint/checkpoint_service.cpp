@@ -127,7 +127,7 @@ bool CheckpointService::serve() {
   // Before the next snapshot: when that is armed, the parts of the one before are durable on all ranks.
   if (try_commit()) return true;
   std::uint64_t word = cell_.control->snapshot.load(std::memory_order_acquire);
-  if (!is_armed(word)) return false;
+  if (!is_armed(word)) return rescue();
   take(snapshot_step(word));
   return true;
 }
@@ -137,7 +137,7 @@ void CheckpointService::take(std::uint64_t step) {
   try {
     follow_epoch();
     tidy();
-    std::optional<PartRecord> record = write_part(step);
+    std::optional<PartRecord> record = write_part(step, cell_.placement->replica, store());
     if (!record) {
       log::warn("the snapshot of step {} was cancelled before it was read", step);
       return;
@@ -150,11 +150,14 @@ void CheckpointService::take(std::uint64_t step) {
   }
 }
 
-/// Nothing when the snapshot was cancelled or the service must finish.
-std::optional<PartRecord> CheckpointService::write_part(std::uint64_t step) {
+/// What `replica` answers for, as the part of its rank. Nothing when the snapshot was cancelled or the service must
+/// finish.
+std::optional<PartRecord> CheckpointService::write_part(std::uint64_t step, int replica, PartStore& to) {
+  placement::Placement seat = *cell_.placement;
+  seat.replica = replica;
   PartRecord begun;
   begun.step = step;
-  begun.rank = context_.rank();
+  begun.rank = seat.replica_ranks.at(static_cast<std::size_t>(replica));
   begun.job = context_.job();
   begun.optimizers = settings_.optimizers_of(epoch_);
   begun.config = config::effective(service::config_in_force(context_.config_of(epoch_), *cell_.control));
@@ -162,21 +165,23 @@ std::optional<PartRecord> CheckpointService::write_part(std::uint64_t step) {
   begun.row_slots = row_slots(*cell_.placement);
   begun.slots = cell_.placement->update.slot_names();
   begun.slots.insert(begun.slots.begin(), master_slot);
-  store().drop(step);  // left by a kill, or by an attempt that failed
-  PartWriter writer(store().incoming_folder(step), begun, [&] {
+  to.drop(step);  // left by a kill, or by an attempt that failed
+  PartWriter writer(to.incoming_folder(step), begun, [&] {
     at(Activity::writing, "writes a part to disk");
     settings_.reached("piece written");
   });
-  bool whole = read_snapshot(cell_, step, plan_, writer, [&] {
+  bool own = replica == cell_.placement->replica;
+  auto plan = own ? plan_ : plan_values(seat, settings_.value_elements);
+  bool whole = read_snapshot(cell_, step, plan, writer, [&] {
     at(Activity::reading, "reads a snapshot");
     settings_.reached("value");
     return !context_.finishing();
   });
   if (!whole) return {};
   at(Activity::writing, "makes a part durable");
-  store().ingest(step, writer.finish());
+  to.ingest(step, writer.finish());
   if (!still_armed(cell_, step)) {
-    store().drop(step);
+    to.drop(step);
     return {};
   }
   return writer.record();
@@ -184,7 +189,7 @@ std::optional<PartRecord> CheckpointService::write_part(std::uint64_t step) {
 
 void CheckpointService::publish(std::uint64_t step, const PartRecord& record, Clock::time_point began) {
   std::string hash = record.hash();
-  reports_.part_durable(step, record.bytes(), hash);
+  reports_.part_durable(step, context_.rank(), record.bytes(), hash);
   settings_.reached("part reported");
   end_snapshot(cell_, step);
   settings_.reached("snapshot ended");
@@ -193,7 +198,7 @@ void CheckpointService::publish(std::uint64_t step, const PartRecord& record, Cl
 
 bool CheckpointService::try_commit() {
   if (!pending_) return false;
-  Receipt receipt = reports_.part_durable(pending_->step, pending_->bytes, pending_->hash);
+  Receipt receipt = reports_.part_durable(pending_->step, context_.rank(), pending_->bytes, pending_->hash);
   if (!receipt.complete) return false;
   at(Activity::committing, "commits a checkpoint");
   Pending done = *pending_;
@@ -239,12 +244,13 @@ void CheckpointService::give_up(std::uint64_t step, const std::string& text) {
   reports_.failed(step, text);
 }
 
-/// For so long at most; whether one is armed.
+/// For so long at most, and not beyond the moment when the world is left; whether one is armed.
 bool CheckpointService::await_snapshot(double seconds) {
-  Deadline look = Deadline::after_seconds(seconds);
+  bool due = rescue_is_due();
+  Deadline look = Deadline::after_seconds(due ? std::min(seconds, commit_look_seconds) : seconds);
   return context_.wait(
-      cell_.control->snapshot, [](std::uint64_t word) { return is_armed(word); }, [&] { return look.passed(); },
-      Deadline::after_seconds(far_seconds), "a snapshot");
+      cell_.control->snapshot, [](std::uint64_t word) { return is_armed(word); },
+      [&] { return look.passed() || (!due && rescue_is_due()); }, Deadline::after_seconds(far_seconds), "a snapshot");
 }
 
 void CheckpointService::run() {

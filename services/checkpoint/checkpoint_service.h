@@ -39,7 +39,8 @@ class CheckpointService {
   /// The parts of `run`, for tests.
   void restore_if_asked();
   void recover();
-  /// Looks at the snapshot word and at what waits for the other ranks once. True when it did something.
+  /// Looks at the snapshot word, at what waits for the other ranks and whether the world is being left once. True when
+  /// it did something.
   bool serve();
 
  private:
@@ -57,9 +58,14 @@ class CheckpointService {
   bool await_snapshot(double seconds);
   bool decided_last(std::uint64_t step) const;
   void take(std::uint64_t step);
-  std::optional<PartRecord> write_part(std::uint64_t step);
+  std::optional<PartRecord> write_part(std::uint64_t step, int replica, PartStore& to);
   void publish(std::uint64_t step, const PartRecord& record, Clock::time_point began);
   bool try_commit();
+  bool rescue_is_due() const;
+  bool rescue();
+  bool arm_for_rescue(std::uint64_t step);
+  void save_for_rescue(std::uint64_t step);
+  PartRecord part_for_rescue(std::uint64_t step, int replica, PartStore& to);
   void tidy();
   void give_up(std::uint64_t step, const std::string& text);
   PartStore& store();
@@ -73,7 +79,8 @@ class CheckpointService {
   std::vector<PlannedValue> plan_;
   std::optional<PartStore> store_;  // opened on first use, and again after an error
   std::optional<Pending> pending_;
-  bool unusable_ = false;  // the folder was, when this service began
+  bool unusable_ = false;      // the folder was, when this service began
+  std::uint64_t rescued_ = 0;  // the step, if it was saved because the world is left, or could not be
 };
 
 /// The body for service::run.

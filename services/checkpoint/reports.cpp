@@ -11,9 +11,9 @@ class LauncherReports : public Reports {
  public:
   LauncherReports(std::unique_ptr<msg::Client> client, int rank) : client_(std::move(client)), rank_(rank) {}
 
-  Receipt part_durable(std::uint64_t step, std::uint64_t bytes, const std::string& hash) override {
+  Receipt part_durable(std::uint64_t step, int rank, std::uint64_t bytes, const std::string& hash) override {
     msg::Message reply = call([&](flatbuffers::FlatBufferBuilder& builder) {
-      return msg::Message::body(fbs::CreatePartDurable(builder, step, rank_, bytes, builder.CreateString(hash)));
+      return msg::Message::body(fbs::CreatePartDurable(builder, step, rank, bytes, builder.CreateString(hash)));
     });
     const auto* receipt = reply.as<fbs::PartReceipt>();
     if (receipt == nullptr) fail("The launcher answered the report of a durable part with another message.");

@@ -21,7 +21,8 @@ struct Receipt {
 class Reports {
  public:
   virtual ~Reports() = default;
-  virtual Receipt part_durable(std::uint64_t step, std::uint64_t bytes, const std::string& hash) = 0;
+  /// `rank`: whose part it is, one of the service's replica group.
+  virtual Receipt part_durable(std::uint64_t step, int rank, std::uint64_t bytes, const std::string& hash) = 0;
   virtual void committed(std::uint64_t step, std::uint64_t bytes, double seconds) = 0;
   virtual void failed(std::uint64_t step, const std::string& text) = 0;
 };

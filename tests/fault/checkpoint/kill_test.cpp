@@ -1,6 +1,4 @@
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <filesystem>
 
@@ -8,6 +6,7 @@
 #include "services/checkpoint/list.h"
 #include "services/checkpoint/part_reader.h"
 #include "services/checkpoint/verify.h"
+#include "tests/fault/checkpoint/killed_child.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/checkpoint/test_cell.h"
 
@@ -15,38 +14,6 @@
 /// copy, so everything that opens a database runs in a child of its own; segments are shared with all children.
 namespace ganymede::checkpoint {
 namespace {
-
-constexpr int killed = 77;
-
-/// Exit code of a child that runs `body`, which returns "" or what went wrong.
-int in_child(const std::function<std::string()>& body) {
-  pid_t child = ::fork();
-  if (child == 0) {
-    std::string wrong;
-    try {
-      wrong = body();
-    } catch (const std::exception& error) {
-      wrong = error.what();
-    }
-    if (!wrong.empty()) fmt::print(stderr, "{}\n", wrong);
-    ::_exit(wrong.empty() ? 0 : 1);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-/// Ends the process at the n-th point that is reached (1: the first). Of the many values only every 40th is one.
-Reached end_at(int n) {
-  struct Counts {
-    int reached = 0, values = 0;
-  };
-  return [n, counts = std::make_shared<Counts>()](std::string_view point) {  // copies count together
-    bool one_of_many = point == "value" || point == "piece written";
-    if (one_of_many && counts->values++ % 40 != 0) return;
-    if (++counts->reached == n) ::_exit(killed);
-  };
-}
 
 /// What every reader must see at any time: every listed checkpoint that counts as complete is intact.
 std::string check_folder(const std::string& folder, std::uint64_t at_least) {

@@ -2,12 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <regex>
-
-#include "common/base/error.h"
-#include "tests/support/network/nodes_run.h"
-#include "tests/support/process_wait.h"
-#include "tests/support/undisturbed_run.h"
+#include "tests/multiprocess/elastic/elastic_run.h"
 
 /// A run that loses a node goes on from its last checkpoint: with a spare in its place, with the same node started
 /// anew, or with the nodes that remain.
@@ -17,51 +12,13 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-std::vector<std::string> settings(std::vector<std::string> more) {
-  auto all = UndisturbedRun::settings(300, 20);
-  all.insert(all.end(), {"topology.ranks_per_node=1", "optimizer.decay_steps=300", "launch.node_timeout_seconds=5",
-                         "checkpoint.keep_last=20"});
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
-
 void expect_undisturbed(const NodesRun& run) {
-  static UndisturbedRun undisturbed(settings({}));
+  static UndisturbedRun undisturbed(elastic_settings({}));
   undisturbed.expect_same(run.first());
 }
 
-/// Of the checkpoint that the world formed again from.
-std::uint64_t formed_again_from(const NodesRun& run) {
-  std::smatch found;
-  std::string output = run.output(0);
-  if (!std::regex_search(output, found, std::regex("from the checkpoint of step ([0-9]+)")))
-    ADD_FAILURE() << "the world did not form again:\n" << output;
-  return found.empty() ? 0 : std::stoull(found[1]);
-}
-
-/// As when its machine loses power: the keeper and all that it holds.
-void lose(NodesRun& run, int node) {
-  auto launchers = run.first().status()["launchers"];
-  for (const auto& launcher : launchers)
-    if (launcher["node"] == node) ::kill(launcher["keeper_pid"].get<int>(), SIGKILL);
-  run.wait_node(node);
-}
-
-/// Waits until node 0 has printed `text`.
-void wait_for_text(const NodesRun& run, const std::string& text) {
-  try {
-    wait_until([&] { return run.output(0).find(text) != std::string::npos; }, 60, text);
-  } catch (const Error& error) {
-    fail("{}\nNode 0 printed:\n{}\nNode 1 printed:\n{}", error.what(), run.output(0), run.output(1));
-  }
-}
-
-void expect_nothing_left(const NodesRun& run) {
-  wait_until([&] { return run.first().leftovers().empty(); }, 20, "no process of any node is left");
-}
-
 TEST(Elastic, TheNodesThatRemainGoOnFromTheLastCheckpoint) {
-  NodesRun run(2, settings({"elastic.min_ranks=1"}));
+  NodesRun run(2, elastic_settings({"elastic.min_ranks=1"}));
   run.start();
   run.first().wait_for_step(45, 150);
   lose(run, 1);
@@ -69,7 +26,7 @@ TEST(Elastic, TheNodesThatRemainGoOnFromTheLastCheckpoint) {
   EXPECT_THAT(run.output(0), HasSubstr("the world forms again with 1 rank on node 0"));
   std::uint64_t from = formed_again_from(run);
   EXPECT_GE(from, 20u);
-  TrainingRun by_hand(settings({"elastic.min_ranks=1"}));
+  TrainingRun by_hand(elastic_settings({"elastic.min_ranks=1"}));
   ASSERT_EQ(by_hand.train({"--steps", std::to_string(from)}), 0) << by_hand.output();
   ASSERT_EQ(by_hand.train({"--set", "parallel.ranks=1"}), 0) << by_hand.output();
   EXPECT_EQ(run.first().losses(), by_hand.losses());
@@ -78,7 +35,7 @@ TEST(Elastic, TheNodesThatRemainGoOnFromTheLastCheckpoint) {
 }
 
 TEST(Elastic, ASpareTakesThePlaceOfALostNodeAndTheBitsStay) {
-  NodesRun run(3, settings({"elastic.spare_nodes=1"}));
+  NodesRun run(3, elastic_settings({"elastic.spare_nodes=1"}));
   run.start();
   run.first().wait_for_step(45, 150);
   EXPECT_THAT(run.output(0), HasSubstr("node 2 (127.0.0.3) waits as a spare"));
@@ -102,7 +59,7 @@ TEST(Elastic, ASpareTakesThePlaceOfALostNodeAndTheBitsStay) {
 }
 
 TEST(Elastic, ANodeThatIsStartedAnewTakesItsOldPlace) {
-  NodesRun run(2, settings({"elastic.min_ranks=2"}));
+  NodesRun run(2, elastic_settings({"elastic.min_ranks=2"}));
   run.start();
   run.first().wait_for_step(45, 150);
   lose(run, 1);
@@ -114,7 +71,7 @@ TEST(Elastic, ANodeThatIsStartedAnewTakesItsOldPlace) {
 }
 
 TEST(Elastic, TooFewRanksEndTheRunSoThatItCanGoOn) {
-  NodesRun run(2, settings({"elastic.min_ranks=2"}));
+  NodesRun run(2, elastic_settings({"elastic.min_ranks=2"}));
   run.start();
   run.first().wait_for_step(25, 150);
   lose(run, 1);
@@ -125,7 +82,7 @@ TEST(Elastic, TooFewRanksEndTheRunSoThatItCanGoOn) {
 }
 
 TEST(Elastic, StatesThatDoNotBelongTogetherGoBackToTheCheckpoint) {
-  NodesRun run(2, settings({}));
+  NodesRun run(2, elastic_settings({}));
   run.start();
   run.first().wait_for_step(45, 150);
   auto launchers = run.first().status()["launchers"];
@@ -144,7 +101,7 @@ TEST(Elastic, StatesThatDoNotBelongTogetherGoBackToTheCheckpoint) {
 TEST(Elastic, ANodeThatWasCutOffWaitsAsASpare) {
   if (std::string obstacle = network_obstacle(); !obstacle.empty()) GTEST_SKIP() << obstacle;
   TestNetwork network(2);
-  NodesRun run(2, settings({"elastic.min_ranks=1", "run.steps=600"}), &network);
+  NodesRun run(2, elastic_settings({"elastic.min_ranks=1", "run.steps=600"}), &network);
   run.start();
   run.first().wait_for_step(45, 150);
   network.connect(1, false);

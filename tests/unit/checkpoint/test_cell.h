@@ -184,12 +184,12 @@ class TestLauncher {
 
   class Rank : public Reports {
    public:
-    Rank(TestLauncher& launcher, int rank) : launcher_(launcher), rank_(rank) {}
-    Receipt part_durable(std::uint64_t step, std::uint64_t bytes, const std::string& hash) override {
+    explicit Rank(TestLauncher& launcher) : launcher_(launcher) {}
+    Receipt part_durable(std::uint64_t step, int rank, std::uint64_t bytes, const std::string& hash) override {
       auto& parts = launcher_.parts[step];
-      parts[rank_] = {bytes, hash};
+      parts[rank] = {bytes, hash};
       Receipt receipt{static_cast<int>(parts.size()) == launcher_.world_, {}, {}, 2.5};
-      for (const auto& [rank, part] : parts) {
+      for (const auto& [of, part] : parts) {
         receipt.bytes.push_back(part.first);
         receipt.hashes.push_back(part.second);
       }
@@ -200,7 +200,6 @@ class TestLauncher {
 
    private:
     TestLauncher& launcher_;
-    int rank_;
   };
 
   std::map<std::uint64_t, std::map<int, std::pair<std::uint64_t, std::string>>> parts;
@@ -218,7 +217,7 @@ struct TestWorld {
       : launcher(config.parallel.ranks) {
     for (int rank = 0; rank < config.parallel.ranks; ++rank) {
       cells.push_back(std::make_unique<TestCell>(config, rank));
-      reports.push_back(std::make_unique<TestLauncher::Rank>(launcher, rank));
+      reports.push_back(std::make_unique<TestLauncher::Rank>(launcher));
     }
     start(checkpoints, reached);
   }
