@@ -10,6 +10,7 @@
 #include "common/service/run_directory.h"
 #include "launcher/cli/ask_launcher.h"
 #include "launcher/cli/ctl_drain.h"
+#include "launcher/cli/ctl_rescale.h"
 #include "launcher/cli/ctl_restart.h"
 #include "launcher/cli/ctl_set.h"
 #include "launcher/cli/ctl_swap.h"
@@ -116,6 +117,30 @@ void add_restart(CLI::App& ctl, const std::shared_ptr<CtlOptions>& options) {
   });
 }
 
+void add_rescale(CLI::App& ctl, const std::shared_ptr<CtlOptions>& options) {
+  auto wish = std::make_shared<RescaleWish>();
+  CLI::App* command = ctl.add_subcommand("rescale", "Go on with other ranks, or without some nodes");
+  constexpr int most = 1 << 20;
+  command
+      ->add_option("--ranks", wish->world.ranks,
+                   "Ranks of the world (default: those of the recipe, or what nodes hold)")
+      ->check(command_line::between(1, most));
+  command->add_option("--expert-group", wish->world.expert_group, "Ranks of an expert group (default: as now)")
+      ->check(command_line::between(1, most));
+  command->add_option("--replicas", wish->world.replicas, "Copies of the model (default: as now)")
+      ->check(command_line::between(1, most));
+  command->add_option("--without", wish->world.without, "Node to leave, by its index in --nodes; may be repeated")
+      ->allow_extra_args(false)
+      ->check(command_line::between(0, most));
+  command->add_flag("--now", wish->now, "Do not finish the step: its node hangs, or has lost its device");
+  command->add_option("--wait", wish->seconds, "Seconds to wait until the new world trains; 0: order it alone")
+      ->check(command_line::between(0, 86400));
+  command->callback([options, wish] {
+    wish->run = options->run;
+    rescale(*wish);
+  });
+}
+
 void add_swap(CLI::App& ctl, const std::shared_ptr<CtlOptions>& options) {
   auto wish = std::make_shared<SwapWish>();
   CLI::App* command = ctl.add_subcommand("swap-optimizer", "Go over to another optimizer while the run trains");
@@ -194,6 +219,7 @@ void add_ctl(CLI::App& app) {
       ->check(command_line::between(0, 86400));
   add_swap(*ctl, options);
   add_restart(*ctl, options);
+  add_rescale(*ctl, options);
 }
 
 }  // namespace ganymede::cli

@@ -25,6 +25,18 @@ std::optional<NextWorld> next_world(const Members& now, const std::vector<int>& 
                                     const config::Config& recipe,
                                     const std::function<bool(const config::Parallel&)>& valid);
 
+/// What a person wants of the next world.
+struct WorldWish {
+  int ranks = 0, expert_group = 0, replicas = 0;  // 0: ranks as many as the recipe has or the nodes hold, groups as now
+  std::vector<int> without = {};                  // nodes
+};
+
+/// The world that is wished for in the place of `now`; topology.ranks_per_node 0: one node holds all ranks. `check`
+/// throws Error for one that the recipe does not allow. Throws Error(usage) for nodes that cannot be left, too few
+/// nodes, and when nothing would change.
+NextWorld wished_world(const NextWorld& now, const WorldWish& wish, const std::vector<int>& spares,
+                       const config::Config& recipe, const std::function<void(const config::Parallel&)>& check);
+
 /// The settings that make a recipe's world that one.
 std::vector<std::string> settings_of(const NextWorld& world);
 

@@ -54,13 +54,25 @@ bool NodeTable::hello(const Hello& hello, double now) {
     fail_usage("Node {} is in the run already, on {}: every node has to be started once, with a --node of its own.",
                hello.node, node.host);
   if (came_back || !node.member()) {
-    node.asked = now;
+    if (!is_left_out(hello.node, hello.seat)) node.asked = now;
     return false;
   }
   node.seat = hello.seat;
   node.host = hello.host;
   node.heard = now;
   return true;
+}
+
+bool NodeTable::is_left_out(int node, std::uint64_t seat) const {
+  auto found = left_out_.find(node);
+  return found != left_out_.end() && found->second == seat;
+}
+
+std::map<int, std::uint64_t> NodeTable::seats() const {
+  std::map<int, std::uint64_t> seats;
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
+    if (nodes_[i].member()) seats[static_cast<int>(i) + 1] = nodes_[i].seat;
+  return seats;
 }
 
 std::vector<int> NodeTable::spares(double now) const {

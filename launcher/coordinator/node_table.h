@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +32,11 @@ class NodeTable {
   /// another number of nodes, no such node, or the seat is taken. Until the run has begun, a seat whose launcher has
   /// been silent for a while is free again.
   bool hello(const Hello& hello, double now);
+  /// By node: seats that wait, but are not taken in.
+  void leave_out(const std::map<int, std::uint64_t>& seats) { left_out_ = seats; }
+  bool is_left_out(int node, std::uint64_t seat) const;
+  /// Of the nodes that take part.
+  std::map<int, std::uint64_t> seats() const;
   /// A node that says hello while the world is being left has no services any more: it counts as ended.
   void has_left(int node) { at(node).left = true; }
   /// Those that wait for a place now, ascending.
@@ -104,9 +111,10 @@ class NodeTable {
   bool all_cells(const Test& test) const;
 
   std::vector<Node> nodes_;  // of --nodes, without node 0
-  int shard_group_;          // ranks that are as many apart hold the same shard
-  int world_;                // ranks
-  double timeout_;           // seconds of silence after which a node is lost
+  std::map<int, std::uint64_t> left_out_;
+  int shard_group_;  // ranks that are as many apart hold the same shard
+  int world_;        // ranks
+  double timeout_;   // seconds of silence after which a node is lost
   bool elastic_;
   bool begun_ = false;
 };

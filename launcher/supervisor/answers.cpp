@@ -130,6 +130,15 @@ struct Exchange {
     return msg::ack(request);
   }
 
+  Message answer(const fbs::RescaleRequest& body) const {
+    supervisor.rescale({.ranks = body.ranks(),
+                        .expert_group = body.expert_group(),
+                        .replicas = body.replicas(),
+                        .without = {body.without()->begin(), body.without()->end()}},
+                       body.now());
+    return msg::ack(request);
+  }
+
   Message answer(const fbs::ChangeRequest& body) const {
     std::vector<Changes::Value> values;
     for (const fbs::Named* key : *body.keys()) values.push_back({key->name()->str(), key->value()});
@@ -180,7 +189,7 @@ Message answer(Supervisor& supervisor, const std::string& identity, const Messag
       .dispatch<fbs::Register, fbs::Heartbeat, fbs::FatalReport, fbs::StepReport, fbs::PartDurable,
                 fbs::CheckpointCommitted, fbs::CheckpointFailed, fbs::StoreSet, fbs::StoreGet, fbs::StoreAdd,
                 fbs::GenerationFailed, fbs::StatusRequest, fbs::StopRequest, fbs::CheckpointRequest,
-                fbs::RestartRequest, fbs::ChangeRequest, fbs::SwapRequest>();
+                fbs::RestartRequest, fbs::ChangeRequest, fbs::SwapRequest, fbs::RescaleRequest>();
 }
 
 }  // namespace ganymede::launcher

@@ -85,7 +85,7 @@ void Launch::leave_world(const Supervisor& supervisor) {
   formed_again = supervisor.forming_again();
   formed_again_since = supervisor.left_at();
   std::vector<int> lost = supervisor.nodes().lost(now);
-  auto next = reforming.next(world(), lost, supervisor.nodes().spares(now));
+  auto next = reforming.leave(world(), lost, supervisor.nodes().spares(now));
   if (!next)
     throw Error(ExitCode::can_go_on, fmt::format("{} {}", formed_again->cause, reforming.why_not(world(), lost)));
   std::string line = fmt::format("the world forms again {}", describe(*next));

@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "launcher/keeper/ended_launcher.h"
 #include "launcher/supervisor/go_on.h"
+#include "launcher/supervisor/rescale_order.h"
 #include "launcher/supervisor/service_binaries.h"
 
 namespace ganymede::launcher {
@@ -14,6 +15,7 @@ Launching::Launching(const Options& given, const std::string& folder)
   open_door();
   if (keeper::ended_launcher()) return;  // it goes on with the run of the one before
   clear_go_on();
+  clear_rescale_order();
   if (std::string line = ServiceBinaries::clear(); !line.empty()) terminal.line(line);
 }
 

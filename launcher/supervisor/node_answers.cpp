@@ -104,6 +104,7 @@ bool is_for_coordinator(const Message& request) {
     case fbs::Body::RestartRequest:
     case fbs::Body::ChangeRequest:
     case fbs::Body::SwapRequest:
+    case fbs::Body::RescaleRequest:
       return true;
     default:
       return false;

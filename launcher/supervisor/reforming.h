@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +23,18 @@ class Reforming {
   /// nodes that remain do not allow one; `lost` empty: always `now`. Throws Error when the recipe cannot be read.
   std::optional<coordinator::NextWorld> next(const coordinator::NextWorld& now, const std::vector<int>& lost,
                                              const std::vector<int>& spares) const;
+  /// The world that a person wishes for. Throws Error(usage) for one that cannot be.
+  coordinator::NextWorld wished(const coordinator::NextWorld& now, const coordinator::WorldWish& wish,
+                                const std::vector<int>& spares) const;
+  /// From now on `leave` leads to what is wished for, and the seats of nodes that are left are not taken in again.
+  void wish(coordinator::WorldWish wish, const std::map<int, std::uint64_t>& seats);
+  /// The world that is left for: as wished, where that can be without the nodes `lost` as well, else as `next`. A wish
+  /// is for one world.
+  std::optional<coordinator::NextWorld> leave(const coordinator::NextWorld& now, const std::vector<int>& lost,
+                                              const std::vector<int>& spares);
+  /// By node: a keeper's life that a person wants to be left.
+  const std::map<int, std::uint64_t>& left_out() const { return left_out_; }
+
   /// Why `next` finds nothing, and the way out, in a sentence.
   std::string why_not(const coordinator::NextWorld& now, const std::vector<int>& lost) const;
 
@@ -29,8 +43,12 @@ class Reforming {
   bool allowed(double now);
 
  private:
+  config::Config load(const config::Parallel& parallel) const;
+
   const Options& options_;
   std::optional<RestartPolicy> policy_;
+  std::optional<coordinator::WorldWish> wish_;
+  std::map<int, std::uint64_t> left_out_;
 };
 
 /// "with 2 ranks on nodes 0 and 2".

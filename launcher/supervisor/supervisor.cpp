@@ -7,6 +7,7 @@
 #include "common/base/text.h"
 #include "launcher/keeper/stop_order.h"
 #include "launcher/supervisor/closing.h"
+#include "launcher/supervisor/rescale_order.h"
 
 namespace ganymede::launcher {
 namespace {
@@ -40,6 +41,10 @@ Supervisor::Supervisor(SupervisorParts parts)
   parts_.cells.end_rescue();  // that a launcher before this one ordered: the world may be whole again
   auto manifests = service::read_manifests(service::checkpoint_folder);
   if (!manifests.empty()) last_committed_ = manifests.back().step;
+  nodes_.leave_out(parts_.reforming.left_out());
+  auto wish = read_rescale_order();  // a launcher before this one may have died on the way
+  if (wish && stopping_ && keeper::read_stop_order() == keeper::StopOrder::none)
+    begin_rescale(*wish, "The world was about to form again on request.");
   crew_.words = [this](const ServiceId& id) -> const step_protocol::ServiceWords& {
     return parts_.cells.control(id.rank).services[static_cast<std::size_t>(id.kind)];
   };
@@ -205,8 +210,9 @@ void Supervisor::stop_now_after_answer() {
 }
 
 void Supervisor::stop() {
-  if (is_ending() || stopping_) return;
+  if (is_ending() || (stopping_ && !rescaling_)) return;
   keeper::note_stop_order(keeper::StopOrder::after_step);
+  rescaling_ = false;
   if (phase_ == Phase::rescuing) return;  // the launcher sees the order before the world forms again
   stopping_ = true;
   if (membership_.generation() == 0) {
@@ -225,11 +231,12 @@ void Supervisor::checkpoint() {
 }
 
 const char* Supervisor::state() {
-  if (phase_ == Phase::rescuing) return "recovering";
+  if (phase_ == Phase::rescuing || rescaling_) return "recovering";
   if (stopping_ || phase_ != Phase::working) return "stopping";
   if (!crew_.all_running() || !nodes_.all_running()) return "recovering";
   std::uint64_t generation = membership_.generation();
-  bool all = parts_.cells.all_loaded() && parts_.cells.all_formed(generation) && nodes_.all_formed(generation);
+  bool all = generation > 0 && parts_.cells.all_loaded() && parts_.cells.all_formed(generation) &&
+             nodes_.all_formed(generation);
   return all ? "training" : "recovering";
 }
 

@@ -88,6 +88,9 @@ class Supervisor {
   void stop_now();
   void stop_now_after_answer();
   void checkpoint();
+  /// The world forms again as wished, after the step in work; or, `at_once`, from what memory holds. Throws Error for
+  /// what cannot be.
+  void rescale(const coordinator::WorldWish& wish, bool at_once);
   /// Throws Error for what cannot be. Another node follows it when it hears of it, or says in its state why not.
   void restart(const ServiceId& id, const std::optional<coordinator::ServiceBinary>& binary);
   /// Every service of every node writes the stacks of its threads beside its log.
@@ -139,6 +142,7 @@ class Supervisor {
   std::uint64_t durable();
   std::optional<std::uint64_t> step_to_rescue();
   void leave_world(const std::string& why);
+  void begin_rescale(const coordinator::WorldWish& wish, const std::string& cause);
   double checkpoint_grown(double now) const;
   void say_who_is_awaited(double now);
   coordinator::NodeWishes wishes(int node, double now);
@@ -178,6 +182,7 @@ class Supervisor {
   Phase phase_ = Phase::working;
   Outcome outcome_;
   bool stopping_ = false, hard_ = false;
+  bool rescaling_ = false;  // it stops for another world
   coordinator::RestartBook restarts_;
   bool looks_often_ = false;  // restart_timer_ runs
   bool resumed_ = false;      // a launcher before this one has announced a generation

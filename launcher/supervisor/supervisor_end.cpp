@@ -55,6 +55,7 @@ void Supervisor::finish() {
   });
   if (phase_ == Phase::halting) return;
   bool all = last >= static_cast<std::uint64_t>(parts_.config.run.steps);
+  if (rescaling_ && !all) return leave_world(fmt::format("Step {} is safe.", last));
   outcome_ = {all ? ExitCode::done : ExitCode::can_go_on, ""};
   log::info("step {} is the last one and its checkpoint is committed; the services are asked to finish", last);
   phase_ = Phase::finishing;

@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "launcher/supervisor/rescale_order.h"
 #include "launcher/supervisor/supervisor.h"
 
 /// The part of the supervisor that leaves a world which cannot go on, so that it forms again from a checkpoint.
@@ -15,7 +16,10 @@ bool Supervisor::hello(const coordinator::NodeTable::Hello& hello) {
   }
   if (takes_part) log::info("node {} is there, on {}", hello.node, hello.host);
   if (!takes_part && spares_told_.insert(hello.node).second) {
-    std::string line = fmt::format("{} waits as a spare", nodes_.name(hello.node));
+    bool left_out = nodes_.is_left_out(hello.node, hello.seat);
+    std::string line =
+        fmt::format("{} {}", nodes_.name(hello.node),
+                    left_out ? "was left on request, and waits; started anew it is a spare" : "waits as a spare");
     log::info("{}", line);
     parts_.terminal.line(line);
   }
@@ -29,7 +33,7 @@ void Supervisor::form_again(const std::string& why, const std::vector<int>& lost
   double now = now_seconds();
   auto next = parts_.reforming.next(parts_.world, lost, nodes_.spares(now));
   std::string obstacle;
-  if (stopping_) {
+  if (stopping_ && !rescaling_) {
     obstacle = "The run was stopping.";
   } else if (!next) {
     obstacle = parts_.reforming.why_not(parts_.world, lost);
@@ -130,6 +134,29 @@ void Supervisor::watch_rescue(double now) {
   if (phase_ == Phase::rescuing) leave_world(fmt::format("Step {} is safe.", step));
 }
 
+/// `cause`: a sentence.
+void Supervisor::begin_rescale(const coordinator::WorldWish& wish, const std::string& cause) {
+  rescaling_ = true;
+  parts_.reforming.wish(wish, nodes_.seats());
+  forming_again_ = {.number = coordinator::event_number(), .process = "the world", .worker = true, .cause = cause};
+}
+
+void Supervisor::rescale(const coordinator::WorldWish& wish, bool at_once) {
+  if (stopping_ || phase_ != Phase::working) fail("The run is ending, or its world forms again already.");
+  if (membership_.generation() == 0 || !nodes_.all_here()) fail("The run does not train yet: ask again when it does.");
+  if (swap_.under_way()) fail("Another optimizer is being swapped in: ask again when it is in force.");
+  auto next = parts_.reforming.wished(parts_.world, wish, nodes_.spares(now_seconds()));
+  std::string cause = fmt::format("On request the world forms again {}.", describe(next));
+  begin_rescale(wish, cause);
+  if (at_once) return rescue(cause, {});
+  note_rescale_order(wish);
+  stopping_ = true;
+  parts_.cells.request_stop();
+  std::string line = cause + " The current step is finished, and a checkpoint written first";
+  log::info("{}", line);
+  parts_.terminal.line(line);
+}
+
 /// `why`: a sentence.
 void Supervisor::leave_world(const std::string& why) {
   std::string from = last_committed_ ? fmt::format("the checkpoint of step {}", *last_committed_)
@@ -137,6 +164,7 @@ void Supervisor::leave_world(const std::string& why) {
   std::string line = fmt::format("{} The world forms again from {}", why, from);
   log::warn("{}", line);
   parts_.terminal.line(line);
+  clear_rescale_order();
   Outcome again{ExitCode::can_go_on, ""};
   again.again = true;
   halt(std::move(again), false);

@@ -11,6 +11,7 @@ namespace ganymede::coordinator {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 config::Config recipe(int ranks, int ranks_per_node, int min_ranks) {
@@ -50,6 +51,54 @@ TEST(NextWorld, GroupsShrinkWhereTheyDoNotFit) {
   EXPECT_EQ(next->parallel.expert_group, 2) << "replicas give way first";
   EXPECT_EQ(next->parallel.replicas, 1);
   EXPECT_THAT(settings_of(*next), ElementsAre("parallel.ranks=2", "parallel.expert_group=2", "parallel.replicas=1"));
+}
+
+config::Parallel parallel(int ranks, int expert_group = 1, int replicas = 1) {
+  return {.ranks = ranks, .expert_group = expert_group, .replicas = replicas};
+}
+
+void check(const config::Parallel& one) {
+  if (!divides_eight(one)) fail_usage("{} ranks do not divide 8.", one.ranks);
+}
+
+NextWorld wished(const WorldWish& wish, const std::vector<int>& spares = {}) {
+  return wished_world({{0, 1}, parallel(4)}, wish, spares, recipe(4, 2, 0), check);
+}
+
+std::string refusal(const WorldWish& wish, const std::vector<int>& spares = {}) {
+  try {
+    wished(wish, spares);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(WishedWorld, TakesTheNodesThatItsRanksNeed) {
+  EXPECT_THAT(wished({.ranks = 8}, {2, 3, 4}).members, ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(wished({.ranks = 2}).members, ElementsAre(0));
+  EXPECT_EQ(wished({.ranks = 2}).parallel.ranks, 2);
+  EXPECT_THAT(wished({.without = {1}}, {3}).members, ElementsAre(0, 3));
+  EXPECT_EQ(wished({.replicas = 2}).parallel.replicas, 2);
+  EXPECT_EQ(wished({.replicas = 2}).parallel.ranks, 4);
+}
+
+TEST(WishedWorld, OnOneNodeHoldsWhatItIsAskedFor) {
+  auto next = wished_world({{0}, parallel(2)}, {.ranks = 8}, {}, recipe(2, 0, 0), check);
+  EXPECT_EQ(next.parallel.ranks, 8);
+  EXPECT_THAT(next.members, ElementsAre(0));
+  EXPECT_EQ(wished_world(next, {}, {}, recipe(2, 0, 0), check).parallel.ranks, 2) << "back to the recipe";
+}
+
+TEST(WishedWorld, SaysWhyItCannotBe) {
+  EXPECT_THAT(refusal({}), HasSubstr("Nothing would change: the world has 4 ranks"));
+  EXPECT_THAT(refusal({.ranks = 8}), HasSubstr("8 ranks, 2 a node (topology.ranks_per_node), need 4 nodes, and 2 are"));
+  EXPECT_THAT(refusal({.ranks = 3}), HasSubstr("3 ranks do not divide 8"));
+  EXPECT_THAT(refusal({.without = {0}}), HasSubstr("Node 0 is the coordinator"));
+  EXPECT_THAT(refusal({.without = {7}}), HasSubstr("Node 7 does not take part"));
+  EXPECT_THAT(refusal({.without = {1}}), HasSubstr("The 1 node that would remain cannot hold 4 ranks or more"));
+  EXPECT_THAT(refusal({.ranks = 4, .without = {1}}), HasSubstr("need 2 nodes, and 1 is there"));
 }
 
 TEST(NextWorld, FewerRanksThanAskedForAreNone) {
@@ -92,6 +141,14 @@ TEST_F(ElasticNodes, ASpareWaitsAsLongAsItAsks) {
   EXPECT_FALSE(table_.hello({1, 3, 7, "beta"}, 100));
   EXPECT_THAT(table_.spares(102), ElementsAre(1));
   EXPECT_THAT(table_.spares(110), IsEmpty()) << "it has gone";
+}
+
+TEST_F(ElasticNodes, ASeatThatAPersonWantsToBeLeftIsNoSpareAndTheNextOneIs) {
+  table_.leave_out({{1, 7}});
+  EXPECT_FALSE(table_.hello({1, 3, 7, "beta"}, 100));
+  EXPECT_THAT(table_.spares(101), IsEmpty());
+  EXPECT_FALSE(table_.hello({1, 3, 8, "beta"}, 102)) << "started anew, on a machine that was mended";
+  EXPECT_THAT(table_.spares(103), ElementsAre(1));
 }
 
 TEST_F(ElasticNodes, AMachineThatWasStartedAnewWaitsForAPlace) {
