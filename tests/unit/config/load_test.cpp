@@ -120,7 +120,7 @@ std::set<std::string> members_of_the_header() {
       }
       if (section == "max_ctas") section = "collectives.max_ctas";
     } else if (line.starts_with("  ") && !line.starts_with("  //") && line.find(';') != std::string::npos &&
-               line.find('(') == std::string::npos) {
+               line.substr(0, line.find("//")).find('(') == std::string::npos) {
       for (const std::string& name : names_of(line)) members.insert(section + "." + name);
     }
   }
