@@ -59,7 +59,7 @@ void embed_backward(const Row& row, const at::Tensor& grad_output, const at::Ten
   if (!accumulate) grad_weight.zero_();
   const Rows from(grad_output), to(grad_weight);
   const auto distinct = static_cast<std::int64_t>(found.begin.size()) - 1;
-  at::parallel_for(0, distinct, 16, [&](std::int64_t begin, std::int64_t end) {
+  fork_join(distinct, 16, [&](std::int64_t begin, std::int64_t end) {
     std::vector<float> total(to.size);
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
       for (std::size_t n = found.begin[i]; n < found.begin[i + 1]; ++n) {

@@ -62,7 +62,7 @@ void sum_choices(const ExpertOrder& order, const at::Tensor& slots, const float*
                  const at::Tensor& out) {
   const Rows from(slots), to(out), start(base.defined() ? base : out);
   const auto top_k = static_cast<std::int64_t>(order.position.size()) / std::max<std::int64_t>(1, out.size(0));
-  at::parallel_for(0, out.size(0), 16, [&](std::int64_t begin, std::int64_t end) {
+  fork_join(out.size(0), 16, [&](std::int64_t begin, std::int64_t end) {
     std::vector<const void*> rows(static_cast<std::size_t>(top_k));
     std::vector<float> weights(static_cast<std::size_t>(top_k));
     for (std::int64_t row = begin; row < end; ++row) {

@@ -18,7 +18,7 @@ at::Tensor tile_of(const at::Tensor& matrix, std::int64_t row, std::int64_t rows
 template <class F>
 void for_tiles(std::int64_t rows, std::int64_t columns, const F& f) {
   const std::int64_t down = (rows + tile_rows - 1) / tile_rows, across = (columns + tile_columns - 1) / tile_columns;
-  at::parallel_for(0, down * across, 1, [&](std::int64_t begin, std::int64_t end) {
+  fork_join(down * across, 1, [&](std::int64_t begin, std::int64_t end) {
     const OneThread one_thread;
     for (std::int64_t tile = begin; tile < end; ++tile) {
       const std::int64_t row = tile % down * tile_rows, column = tile / down * tile_columns;

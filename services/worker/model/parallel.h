@@ -10,11 +10,25 @@
 /// Work over ATen's intra-op threads. No result may depend on which thread does what.
 namespace ganymede::worker::model {
 
+/// at::parallel_for whose begin and end the memory model sees: OpenMP's own barriers are in a library that the thread
+/// sanitizer does not know.
+template <class F>
+void fork_join(std::int64_t count, std::int64_t grain, const F& f) {
+  std::atomic<std::int64_t> seam{0};
+  seam.store(1, std::memory_order_release);
+  at::parallel_for(0, count, grain, [&](std::int64_t begin, std::int64_t end) {
+    seam.load(std::memory_order_acquire);
+    f(begin, end);
+    seam.fetch_add(1, std::memory_order_release);
+  });
+  seam.load(std::memory_order_acquire);
+}
+
 /// Calls f(row) for each row; rows of `row_elements` elements, so that a thread gets enough work to be worth waking.
 template <class F>
 void parallel_rows(std::int64_t rows, std::int64_t row_elements, const F& f) {
   const std::int64_t grain = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, row_elements));
-  at::parallel_for(0, rows, grain, [&](std::int64_t begin, std::int64_t end) {
+  fork_join(rows, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) f(row);
   });
 }
@@ -28,7 +42,7 @@ template <class F>
 void parallel_tasks(std::int64_t count, const F& f) {
   const std::int64_t workers = std::min(task_workers(), count);
   std::atomic<std::int64_t> next{0};
-  at::parallel_for(0, workers, 1, [&](std::int64_t begin, std::int64_t end) {
+  fork_join(workers, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t worker = begin; worker < end; ++worker) {
       for (std::int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < count;) f(task, worker);
     }

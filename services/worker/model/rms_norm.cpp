@@ -29,7 +29,7 @@ at::Tensor rms_norm_backward(const at::Tensor& x, const at::Tensor& weight, cons
   const Rows input(x), grad(grad_output), out(grad_x), base(residual.defined() ? residual : x);
   const std::int64_t rows = x.size(0), blocks = (rows + block - 1) / block;
   std::vector<float> partial(static_cast<std::size_t>(blocks) * input.size);
-  at::parallel_for(0, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+  fork_join(blocks, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin * block; row < std::min(rows, end * block); ++row) {
       kernels::rms_norm_backward(input[row], weight.const_data_ptr(), grad[row],
                                  residual.defined() ? base[row] : nullptr, out[row],

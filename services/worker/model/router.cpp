@@ -62,7 +62,7 @@ at::Tensor select_experts(const at::Tensor& scores, const at::Tensor& bias, std:
   const auto* from = scores.const_data_ptr<float>();
   const auto* add = dense_bias.const_data_ptr<float>();
   auto* to = indices.data_ptr<std::int32_t>();
-  at::parallel_for(0, tokens, 64, [&](std::int64_t begin, std::int64_t end) {
+  fork_join(tokens, 64, [&](std::int64_t begin, std::int64_t end) {
     std::vector<float> best(static_cast<std::size_t>(top_k));
     for (std::int64_t t = begin; t < end; ++t) {
       for (std::int64_t g = 0; g < groups; ++g) {
