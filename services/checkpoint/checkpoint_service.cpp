@@ -137,6 +137,7 @@ void CheckpointService::take(std::uint64_t step) {
   try {
     follow_epoch();
     tidy();
+    mark_others(cell_, step);
     std::optional<PartRecord> record = write_part(step, cell_.placement->replica, store());
     if (!record) {
       log::warn("the snapshot of step {} was cancelled before it was read", step);

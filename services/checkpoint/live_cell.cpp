@@ -47,14 +47,13 @@ void read_chunk(const LiveCell& cell, std::uint64_t step, int chunk, std::span<f
   os::store_and_wake(cell.read_marks[chunk], step);
 }
 
-namespace {
-
-/// What is not stored, the writer need not save either.
 void mark_others(const LiveCell& cell, std::uint64_t step) {
   for (std::size_t chunk = 0; chunk < cell.placement->chunks.size(); ++chunk) {
     if (!is_stored(*cell.placement, cell.placement->chunks[chunk])) os::store_and_wake(cell.read_marks[chunk], step);
   }
 }
+
+namespace {
 
 /// What one part of a checkpoint has of consecutive elements of one parameter: a value for each of its slots.
 struct ReadValues {
@@ -114,7 +113,6 @@ void write_value(ReadValues& read, const model_spec::ParameterSpec& parameter, s
 
 bool read_snapshot(const LiveCell& cell, std::uint64_t step, const std::vector<PlannedValue>& plan, PartWriter& writer,
                    const std::function<bool()>& go_on) {
-  mark_others(cell, step);
   for (const PlannedValue& planned : plan) {
     if (!go_on() || !still_armed(cell, step)) return false;
     ReadValues read = room_for(*cell.placement, planned);

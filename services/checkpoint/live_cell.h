@@ -27,6 +27,9 @@ struct LiveCell {
 /// Whether the snapshot of `step` is still armed; either side may have cancelled it (rule 20).
 bool still_armed(const LiveCell& cell, std::uint64_t step);
 
+/// What this rank's part does not have is done with for the snapshot of `step`: the writer need not save it.
+void mark_others(const LiveCell& cell, std::uint64_t step);
+
 /// Armed → ended by compare-and-swap, and wakes the writer. False when it was not armed any more.
 bool end_snapshot(const LiveCell& cell, std::uint64_t step);
 

@@ -33,8 +33,9 @@ bool CheckpointService::rescue() {
 }
 
 /// Once the optimizer server has committed the step: nothing overwrites it then, for want of workers. The optimizer
-/// server does not arm a step that is armed or ended. Where the launcher has thought better of it and workers live
-/// again, this is a snapshot like any other: it is armed before the next step is looked for.
+/// server does not arm a step that is armed or ended. What a predecessor has read counts for nothing. Where the
+/// launcher has thought better of it and workers live again, this is a snapshot like any other: it is armed before the
+/// next step is looked for.
 bool CheckpointService::arm_for_rescue(std::uint64_t step) {
   ControlBlock& control = *cell_.control;
   std::uint64_t decided = control.decided_step.load(std::memory_order_acquire);
@@ -44,7 +45,9 @@ bool CheckpointService::arm_for_rescue(std::uint64_t step) {
   std::uint64_t done = service::epoch_control(context_, epoch_).words->chunks_done.load(std::memory_order_acquire);
   if (committed_step(done, cell_.placement->chunks.size()) != step) return false;
   std::uint64_t word = control.snapshot.load(std::memory_order_acquire);
-  if (is_armed(word) || !control.snapshot.compare_exchange_strong(word, armed_word(step))) return false;
+  if (is_armed(word)) return false;
+  for (Word& mark : cell_.read_marks) mark.store(0, std::memory_order_release);
+  if (!control.snapshot.compare_exchange_strong(word, armed_word(step))) return false;
   full_barrier();
   bool stands = control.decided_step.load() == step && control.rescue_step.load() == step;
   if (!stands) end_snapshot(cell_, step);

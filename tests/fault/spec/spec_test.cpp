@@ -32,16 +32,18 @@ TEST_P(Specification, HoldsInEveryStateThatCanBeReached) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, Specification,
-    testing::Values(
-        Case{"StepOfOneRank", "step.pml", {"RANKS=1", "FAULTS=3", "STEPS=3"}}, Case{"StepOfTwoRanks", "step.pml", {}},
-        Case{"RedoOfChunks", "redo.pml", {}}, Case{"MatrixOfTwoRanks", "matrix.pml", {}},
-        Case{"Snapshot", "snapshot.pml", {}}, Case{"SnapshotWithOneImage", "snapshot.pml", {"SLOTS=1"}},
-        Case{"TwoChanges", "change.pml", {"FAULTS=0", "STEPS=2"}},
-        Case{"ChangeAndAFault", "change.pml", {"CHANGES=1", "STEPS=1"}}, Case{"SwapOfOneRank", "swap.pml", {}},
-        Case{"SwapOfTwoRanksThatMayRefuse", "swap.pml", two_ranks_swap}, Case{"BatchSlots", "batch.pml", {}},
-        Case{"Incarnations", "incarnation.pml", {}}, Case{"Coordinator", "coordinator.pml", {}},
-        Case{"Manifest", "manifest.pml", {}}, Case{"WeakMemoryOfWords", "weak_memory.pml", {"MODEL=1"}},
-        Case{"WeakMemoryOfImages", "weak_memory.pml", {"MODEL=2"}}),
+    testing::Values(Case{"StepOfOneRank", "step.pml", {"RANKS=1", "FAULTS=3", "STEPS=3"}},
+                    Case{"StepOfTwoRanks", "step.pml", {}}, Case{"RedoOfChunks", "redo.pml", {}},
+                    Case{"MatrixOfTwoRanks", "matrix.pml", {}}, Case{"Snapshot", "snapshot.pml", {}},
+                    Case{"SnapshotWithOneImage", "snapshot.pml", {"SLOTS=1"}},
+                    Case{"TwoChanges", "change.pml", {"FAULTS=0", "STEPS=2"}},
+                    Case{"ChangeAndAFault", "change.pml", {"CHANGES=1", "STEPS=1"}},
+                    Case{"SwapOfOneRank", "swap.pml", {}},
+                    Case{"SwapOfTwoRanksThatMayRefuse", "swap.pml", two_ranks_swap},
+                    Case{"BatchSlots", "batch.pml", {}}, Case{"Incarnations", "incarnation.pml", {}},
+                    Case{"Coordinator", "coordinator.pml", {}}, Case{"Manifest", "manifest.pml", {}},
+                    Case{"RescueOfMemory", "rescue.pml", {}}, Case{"WeakMemoryOfWords", "weak_memory.pml", {"MODEL=1"}},
+                    Case{"WeakMemoryOfImages", "weak_memory.pml", {"MODEL=2"}}),
     [](const auto& tested) { return tested.param.name; });
 
 /// The models must see what each rule guards against, or their silence above would mean nothing.
@@ -100,6 +102,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"AllPartsAreReported", "manifest.pml", {"WITHOUT_ALL_PARTS"}},
                     Case{"ManifestGoesFirst", "manifest.pml", {"WITHOUT_MANIFEST_FIRST"}},
                     Case{"NewManifestBeforeTheOldGoes", "manifest.pml", {"WITHOUT_NEW_BEFORE_OLD"}},
+                    Case{"RescueOfWhatIsCommitted", "rescue.pml", {"WITHOUT_COMMITTED"}},
+                    Case{"RescueLooksAgain", "rescue.pml", {"WITHOUT_LOOKING_AGAIN"}},
+                    Case{"RescueClearsMarks", "rescue.pml", {"WITHOUT_CLEARED_MARKS"}},
+                    Case{"RescueAfterTheWorkers", "rescue.pml", {"WITHOUT_WORKERS_ENDED"}},
+                    Case{"RescueAfterTheLost", "rescue.pml", {"WITHOUT_LOST_ENDED"}},
                     Case{"ReleaseOfWords", "weak_memory.pml", {"WITHOUT_RELEASE", "MODEL=1"}},
                     Case{"AcquireOfWords", "weak_memory.pml", {"WITHOUT_ACQUIRE", "MODEL=1"}},
                     Case{"ReleaseOfFlags", "weak_memory.pml", {"WITHOUT_RELEASE", "MODEL=2"}},

@@ -33,6 +33,27 @@ TEST(Rescue, WaitsUntilTheStepIsCommitted) {
   lost.expect_whole();
 }
 
+/// A launcher may take the order back while it is carried out, and the next step overwrites what is not marked as read.
+TEST(Rescue, BelievesNoMarkOfAPredecessorAndMarksOnlyWhatItHasRead) {
+  LostReplica lost;
+  auto marked = [&] {
+    auto marks = lost.world.cells[0]->segment("side.0").span<step_protocol::Word>("read_marks");
+    return std::ranges::count_if(marks, [](const auto& mark) { return mark == step; });
+  };
+  for (auto& mark : lost.world.cells[0]->segment("side.0").span<step_protocol::Word>("read_marks")) mark = step;
+  std::vector<std::ptrdiff_t> seen;
+  lost.start([&](std::string_view point) {
+    if (point == "value") seen.push_back(marked());
+  });
+  lost.order();
+  lost.world.services[0]->serve();
+  ASSERT_GT(seen.size(), 10u);
+  EXPECT_EQ(seen[0], 0);
+  EXPECT_LT(seen[1], seen.back());
+  lost.serve();
+  lost.expect_whole();
+}
+
 TEST(Rescue, ComesAfterASnapshotThatIsUnderWay) {
   LostReplica lost;
   for (std::size_t rank : {0, 1}) lost.world.cells[rank]->order_snapshot(step, false);

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <future>
 #include <optional>
 #include <thread>
 #include <zmq.hpp>
@@ -52,16 +53,16 @@ class Exchange : public testing::Test {
 };
 
 TEST_F(Exchange, ARequestIsAnsweredByItsHandlerAndKnowsWhoAsked) {
-  std::string who;
+  std::promise<std::string> who;
   Server server(endpoint_, [&](const std::string& identity, const Message& request) {
-    who = identity;
+    who.set_value(identity);
     return ack(request);
   });
   Client client(endpoint_, "worker.3", 9);
   Message reply = client.call(status_request, Deadline::after_seconds(10));
   EXPECT_NE(reply.as<fbs::Ack>(), nullptr);
   EXPECT_EQ(reply.envelope().job(), 9u);
-  EXPECT_EQ(who, "worker.3");
+  EXPECT_EQ(who.get_future().get(), "worker.3");
 }
 
 TEST_F(Exchange, AnErrorOfTheHandlerReachesTheCallerWithItsExitCode) {
