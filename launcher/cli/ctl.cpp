@@ -107,7 +107,7 @@ void add_restart(CLI::App& ctl, const std::shared_ptr<CtlOptions>& options) {
       command->add_option("--binary", *binary, "Program that it runs from now on, or default: the installed one");
   command
       ->add_option("--wait", wish->seconds, "Seconds to wait for each until the run trains with it; 0: order it alone")
-      ->check(command_line::between(0, 86400));
+      ->check(command_line::between(0., 86400.));
   command->callback([options, wish, rank, binary, named] {
     wish->run = options->run;
     wish->rank = rank_of(*rank);
@@ -134,7 +134,7 @@ void add_rescale(CLI::App& ctl, const std::shared_ptr<CtlOptions>& options) {
       ->check(command_line::between(0, most));
   command->add_flag("--now", wish->now, "Do not finish the step: its node hangs, or has lost its device");
   command->add_option("--wait", wish->seconds, "Seconds to wait until the new world trains; 0: order it alone")
-      ->check(command_line::between(0, 86400));
+      ->check(command_line::between(0., 86400.));
   command->callback([options, wish] {
     wish->run = options->run;
     rescale(*wish);
@@ -156,7 +156,7 @@ void add_swap(CLI::App& ctl, const std::shared_ptr<CtlOptions>& options) {
   command->add_flag("--force", wish->force, "Take over at once although the new state is empty");
   command->add_flag("--json", wish->json, "Print JSON");
   command->add_option("--wait", wish->seconds, "Seconds to wait until it is in force; 0: order it alone")
-      ->check(command_line::between(0, 86400));
+      ->check(command_line::between(0., 86400.));
 }
 
 /// CLI11 shows of the commands above one only their names.
@@ -207,7 +207,7 @@ void add_ctl(CLI::App& app) {
   CLI::App* draining =
       add("drain", "As stop, and wait until the run has ended", [](const CtlOptions& o) { drain(o.run, o.wait); });
   draining->add_option("--wait", options->wait, "Seconds to wait; 0: order it alone")
-      ->check(command_line::between(0, 86400));
+      ->check(command_line::between(0., 86400.));
   add("checkpoint", "Write a checkpoint soon", checkpoint);
   CLI::App* setting = add("set", "Change the learning rate and the like from one of the next steps on",
                           [](const CtlOptions& o) { set(o.run, o.changes, o.wait); });
@@ -216,7 +216,7 @@ void add_ctl(CLI::App& app) {
                    "For example lr=1e-3 or muon.momentum=0.9; several take effect together")
       ->required();
   setting->add_option("--wait", options->wait, "Seconds to wait until it is in force; 0: order it alone")
-      ->check(command_line::between(0, 86400));
+      ->check(command_line::between(0., 86400.));
   add_swap(*ctl, options);
   add_restart(*ctl, options);
   add_rescale(*ctl, options);

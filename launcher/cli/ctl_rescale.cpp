@@ -25,19 +25,19 @@ struct Seen {
   std::string state;
   std::size_t ranks = 0, nodes = 0;
   std::uint64_t step = 0, generation = 0;
-  std::set<std::uint64_t> formed;  // numbers of the events of a world that formed again
+  std::uint64_t job = 0;  // each world has its own
 };
 
 Seen look() {
   Message reply = ask_status();
   const auto& status = *reply.as<fbs::Status>();
-  Seen seen{.state = status.state()->str(), .ranks = status.cells()->size(), .step = status.step(), .formed = {}};
+  Seen seen{.state = status.state()->str(),
+            .ranks = status.cells()->size(),
+            .step = status.step(),
+            .job = reply.envelope().job()};
   std::set<int> nodes;
   for (const auto* cell : *status.cells()) nodes.insert(cell->node());
   seen.nodes = nodes.size();
-  if (const auto* events = status.restart_events())
-    for (const auto* event : *events)
-      if (event->process()->str() == "the world") seen.formed.insert(event->number());
   return seen;
 }
 
@@ -56,8 +56,8 @@ Seen await(const Seen& before, double seconds) {
   while (true) {
     std::this_thread::sleep_for(look_every);
     auto seen = look_while_it_runs();
-    bool formed = seen && seen->formed != before.formed && !seen->formed.empty();
-    if (formed && seen->state == "training" && seen->step > before.step) return *seen;
+    bool formed = seen && seen->job != 0 && seen->job != before.job;
+    if (formed && seen->state == "training" && seen->step >= before.step) return *seen;
     if (deadline.passed())
       fail(
           "The world was ordered to form again, but does not train after {}: see `ganymede ctl RUN status` and the log "

@@ -20,6 +20,7 @@
 #include "launcher/supervisor/node_answers.h"
 #include "launcher/supervisor/node_begin.h"
 #include "launcher/supervisor/posted_server.h"
+#include "launcher/supervisor/rescale_order.h"
 #include "launcher/supervisor/run_start.h"
 #include "launcher/supervisor/skips.h"
 
@@ -39,6 +40,7 @@ struct Launch : Launching {
   double formed_again_since = 0;  // seconds
 
   Cells take_cells();
+  void take_up_rescale();
   ReadyRun begin();
   coordinator::NextWorld world() const { return {members, ready.config.parallel}; }
   void leave_world(const Supervisor& supervisor);
@@ -62,9 +64,21 @@ Cells Launch::take_cells() {
     return std::move(*cells);
   }
   if (order != keeper::StopOrder::none) return {};
+  if (!formed_again) take_up_rescale();
   ready = begin();
   if (ready.done()) return {};
   return new_cells();
+}
+
+/// The launcher before this one had left a world for another one, and died before that had its segments.
+void Launch::take_up_rescale() {
+  auto left = read_rescale_order();
+  if (!left) return;
+  reforming.wish(left->wish, {});
+  auto next = reforming.leave({members, config::load(options.recipe, options.settings).parallel}, {}, {});
+  if (!next) return;
+  members = next->members;
+  world_settings = coordinator::settings_of(*next);
 }
 
 /// A world that cannot form again ends the run with what is durable.
@@ -182,9 +196,10 @@ Outcome Launch::supervise(Cells& cells, StepLog& steps) {
     if (outcome.again) leave_world(supervisor);
     return outcome;
   }
-  PostedAnswers answers(io, [&supervisor, parts = welcome_parts(cells)](const auto& identity, const auto& request) {
+  auto answer_others = [&supervisor, parts = welcome_parts(cells)](const auto& identity, const auto& request) {
     return answer_node(supervisor, parts, identity, request);
-  });
+  };
+  PostedAnswers answers(io, answer_others, true);
   gate->open(answers.handler());
   Outcome outcome = run_to_the_end();
   answers.close();

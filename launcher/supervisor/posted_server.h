@@ -12,13 +12,14 @@ namespace ganymede::launcher {
 /// turn does not come in time is not answered: its sender asks again.
 class PostedAnswers {
  public:
-  /// `answer` runs in the io_context's thread; an Error that it throws is sent back as Refused.
-  PostedAnswers(boost::asio::io_context& io, msg::Server::Handler answer);
+  /// `answer` runs in the io_context's thread; an Error that it throws is sent back as Refused. `asks_again`: requests
+  /// that come too late are not answered, because somebody else will answer them.
+  PostedAnswers(boost::asio::io_context& io, msg::Server::Handler answer, bool asks_again = false);
   ~PostedAnswers() { close(); }
   PostedAnswers(const PostedAnswers&) = delete;
   PostedAnswers& operator=(const PostedAnswers&) = delete;
 
-  /// No answer runs after this; requests, also those that wait, are refused.
+  /// No answer runs after this; requests, also those that wait, are refused, or not answered.
   void close();
   /// For a server. It must not be called when the io_context is gone.
   msg::Server::Handler handler() const;

@@ -7,7 +7,6 @@
 #include "common/base/text.h"
 #include "launcher/keeper/stop_order.h"
 #include "launcher/supervisor/closing.h"
-#include "launcher/supervisor/rescale_order.h"
 
 namespace ganymede::launcher {
 namespace {
@@ -42,9 +41,7 @@ Supervisor::Supervisor(SupervisorParts parts)
   auto manifests = service::read_manifests(service::checkpoint_folder);
   if (!manifests.empty()) last_committed_ = manifests.back().step;
   nodes_.leave_out(parts_.reforming.left_out());
-  auto wish = read_rescale_order();  // a launcher before this one may have died on the way
-  if (wish && stopping_ && keeper::read_stop_order() == keeper::StopOrder::none)
-    begin_rescale(*wish, "The world was about to form again on request.");
+  resume_rescale();
   crew_.words = [this](const ServiceId& id) -> const step_protocol::ServiceWords& {
     return parts_.cells.control(id.rank).services[static_cast<std::size_t>(id.kind)];
   };

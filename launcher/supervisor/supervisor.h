@@ -138,11 +138,13 @@ class Supervisor {
   void rescue(const std::string& why, const std::vector<int>& lost);
   void watch_rescue(double now);
   bool watch_others_in_rescue(double now);
-  bool take_back_the_heard(double now);
+  void leave_after(std::uint64_t step);
   std::uint64_t durable();
   std::optional<std::uint64_t> step_to_rescue();
   void leave_world(const std::string& why);
   void begin_rescale(const coordinator::WorldWish& wish, const std::string& cause);
+  void rescale_after_step(const coordinator::WorldWish& wish, const std::string& cause);
+  void resume_rescale();
   double checkpoint_grown(double now) const;
   void say_who_is_awaited(double now);
   coordinator::NodeWishes wishes(int node, double now);

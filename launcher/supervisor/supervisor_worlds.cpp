@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "launcher/keeper/stop_order.h"
 #include "launcher/supervisor/rescale_order.h"
 #include "launcher/supervisor/supervisor.h"
 
@@ -68,33 +69,26 @@ void Supervisor::rescue(const std::string& why, const std::vector<int>& lost) {
   crew_.end_workers("the world is left");
 }
 
-/// Nodes that are lost, or cannot go on, while the memory of the others is saved. True when that ends it.
+/// Nodes that are lost, or cannot go on, while the memory of the others is saved; and those that were silent and are
+/// there again, with their memory. False when the world is left.
 bool Supervisor::watch_others_in_rescue(double now) {
-  std::vector<int> lost = rescue_->lost;
-  std::string names;
-  for (int node : nodes_.silent_members(now, parts_.config.launch.node_timeout_seconds)) {
-    if (std::ranges::count(lost, node)) continue;
-    lost.push_back(node);
-    names += (names.empty() ? "" : ", ") + nodes_.name(node);
-  }
+  std::vector<int> lost = nodes_.silent_members(now, parts_.config.launch.node_timeout_seconds);
   const auto* failed = nodes_.failed();
-  if (failed && std::ranges::count(rescue_->lost, failed->node)) failed = nullptr;
-  if (names.empty() && !failed) return false;
-  std::string who = failed ? nodes_.name(failed->node) + ": " + failed->failure : names + " is lost as well";
-  leave_world(fmt::format("Memory cannot be saved ({}).", who));
+  if (failed && std::ranges::count(lost, failed->node)) failed = nullptr;
+  std::string obstacle = failed ? nodes_.name(failed->node) + ": " + failed->failure : "";
+  if (obstacle.empty() && lost == rescue_->lost) return true;
+  auto is_known = [&](int node) { return std::ranges::count(rescue_->lost, node) > 0; };
+  if (obstacle.empty() && rescue_->order && std::ranges::all_of(lost, is_known)) return true;  // it came back too late
+  auto stand_ins = coordinator::stand_ins(parts_.config, nodes_.ranks(lost));
+  if (obstacle.empty() && rescue_->order) obstacle = "another node was lost meanwhile";
+  if (const auto* why = std::get_if<std::string>(&stand_ins); obstacle.empty() && why) obstacle = *why;
+  if (!obstacle.empty()) {
+    leave_world(fmt::format("Memory cannot be saved ({}).", obstacle));
+    return false;
+  }
+  rescue_->lost = lost;
+  rescue_->stand_ins = std::get<std::vector<coordinator::StandIn>>(stand_ins);
   return true;
-}
-
-/// A node that was silent and is there again still has its memory, and takes part in this. False when the world is
-/// left.
-bool Supervisor::take_back_the_heard(double now) {
-  std::vector<int> silent = nodes_.silent_members(now, parts_.config.launch.node_timeout_seconds);
-  if (std::erase_if(rescue_->lost, [&](int node) { return std::ranges::count(silent, node) == 0; }) == 0) return true;
-  auto stand_ins = coordinator::stand_ins(parts_.config, nodes_.ranks(rescue_->lost));
-  const auto* all = std::get_if<std::vector<coordinator::StandIn>>(&stand_ins);
-  if (all) rescue_->stand_ins = *all;
-  if (!all) leave_world("Memory cannot be saved.");
-  return all != nullptr;
 }
 
 /// The newest step that a world can begin with.
@@ -111,8 +105,7 @@ std::optional<std::uint64_t> Supervisor::step_to_rescue() {
 /// Several times a second: workers end; then every checkpoint service writes the step, once no process of a lost node
 /// can write a part any more.
 void Supervisor::watch_rescue(double now) {
-  if (watch_others_in_rescue(now)) return;
-  if (!rescue_->order && !take_back_the_heard(now)) return;
+  if (!watch_others_in_rescue(now)) return;
   double patience = parts_.config.launch.stop_timeout_seconds + parts_.config.launch.node_timeout_seconds;
   if (now - std::max(rescue_->began, checkpoint_grown(now)) > patience)
     return leave_world(
@@ -124,12 +117,17 @@ void Supervisor::watch_rescue(double now) {
       return;
     auto step = step_to_rescue();
     if (!step) return leave_world("Memory cannot be saved: its ranks are at different steps.");
-    if (*step <= durable()) return leave_world(fmt::format("Step {} is safe already.", *step));
+    if (*step <= durable()) return leave_after(*step);
     rescue_->order = {*step, rescue_->stand_ins};
     parts_.cells.order_rescue(*rescue_->order);
   }
   std::uint64_t step = rescue_->order->step;
   if (durable() < step) return;
+  leave_after(step);
+}
+
+/// The reports of the last steps are lost with their workers.
+void Supervisor::leave_after(std::uint64_t step) {
   write_steps([&] { make_good(step + 1); });
   if (phase_ == Phase::rescuing) leave_world(fmt::format("Step {} is safe.", step));
 }
@@ -141,20 +139,36 @@ void Supervisor::begin_rescale(const coordinator::WorldWish& wish, const std::st
   forming_again_ = {.number = coordinator::event_number(), .process = "the world", .worker = true, .cause = cause};
 }
 
-void Supervisor::rescale(const coordinator::WorldWish& wish, bool at_once) {
-  if (stopping_ || phase_ != Phase::working) fail("The run is ending, or its world forms again already.");
-  if (membership_.generation() == 0 || !nodes_.all_here()) fail("The run does not train yet: ask again when it does.");
-  if (swap_.under_way()) fail("Another optimizer is being swapped in: ask again when it is in force.");
-  auto next = parts_.reforming.wished(parts_.world, wish, nodes_.spares(now_seconds()));
-  std::string cause = fmt::format("On request the world forms again {}.", describe(next));
+/// After the step in work, as for a stop.
+void Supervisor::rescale_after_step(const coordinator::WorldWish& wish, const std::string& cause) {
   begin_rescale(wish, cause);
-  if (at_once) return rescue(cause, {});
-  note_rescale_order(wish);
   stopping_ = true;
   parts_.cells.request_stop();
   std::string line = cause + " The current step is finished, and a checkpoint written first";
   log::info("{}", line);
   parts_.terminal.line(line);
+}
+
+/// A launcher before this one may have died on the way: the order is of this world, or was carried out.
+void Supervisor::resume_rescale() {
+  auto order = read_rescale_order();
+  if (!order) return;
+  bool stops = keeper::read_stop_order() != keeper::StopOrder::none;
+  if (order->job != parts_.job.id || stops) return clear_rescale_order();
+  rescale_after_step(order->wish, "The world was about to form again on request.");
+}
+
+void Supervisor::rescale(const coordinator::WorldWish& wish, bool at_once) {
+  bool sooner = at_once && rescaling_;  // it hangs in its last step
+  if ((stopping_ && !sooner) || phase_ != Phase::working) fail("The run is ending, or its world forms again already.");
+  if (membership_.generation() == 0 || !nodes_.all_here()) fail("The run does not train yet: ask again when it does.");
+  if (swap_.under_way()) fail("Another optimizer is being swapped in: ask again when it is in force.");
+  auto next = parts_.reforming.wished(parts_.world, wish, nodes_.spares(now_seconds()));
+  std::string cause = fmt::format("On request the world forms again {}.", describe(next));
+  note_rescale_order({parts_.job.id, wish});
+  if (!at_once) return rescale_after_step(wish, cause);
+  begin_rescale(wish, cause);
+  rescue(cause, {});
 }
 
 /// `why`: a sentence.
@@ -164,7 +178,6 @@ void Supervisor::leave_world(const std::string& why) {
   std::string line = fmt::format("{} The world forms again from {}", why, from);
   log::warn("{}", line);
   parts_.terminal.line(line);
-  clear_rescale_order();
   Outcome again{ExitCode::can_go_on, ""};
   again.again = true;
   halt(std::move(again), false);

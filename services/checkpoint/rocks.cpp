@@ -1,11 +1,26 @@
 #include "services/checkpoint/rocks.h"
 
+#include <rocksdb/env.h>
 #include <rocksdb/file_checksum.h>
 #include <rocksdb/table.h>
+
+#include <cstdarg>
+#include <memory>
 
 #include "common/base/error.h"
 
 namespace ganymede::checkpoint {
+namespace {
+
+/// What RocksDB would note for itself, errors come as a Status anyway: it ends the process when it cannot write its log
+/// while it opens a database, and a full disk must not do that.
+class NoLog : public rocksdb::Logger {
+ public:
+  using rocksdb::Logger::Logv;
+  void Logv(const char*, va_list) override {}
+};
+
+}  // namespace
 
 rocksdb::Options database_options() {
   rocksdb::BlockBasedTableOptions table;
@@ -22,9 +37,7 @@ rocksdb::Options database_options() {
   options.compression = rocksdb::kNoCompression;
   options.write_buffer_size = 1 << 20;
   options.file_checksum_gen_factory = rocksdb::GetFileChecksumGenCrc32cFactory();
-  options.info_log_level = rocksdb::WARN_LEVEL;
-  options.keep_log_file_num = 1;
-  options.max_log_file_size = 256 << 10;
+  options.info_log = std::make_shared<NoLog>();
   options.max_manifest_file_size = 1 << 20;
   options.stats_dump_period_sec = 0;
   options.stats_persist_period_sec = 0;

@@ -77,6 +77,21 @@ TEST_F(Disk, CheckpointsThatFindNoRoomAreReportedAndTriedAgain) {
   expect_undisturbed_result();
 }
 
+/// Also where a database has to be opened, which writes before it reports anything.
+TEST_F(Disk, ACheckpointServiceThatIsStartedAgainOnAFullDiskCostsNoStep) {
+  SmallDisk disk(run_.folder() + "/checkpoint", megabytes);
+  start();
+  disk.fill();
+  await_degraded("checkpoint of step");
+  ::kill(run_.pid_of("checkpoint", 1), SIGKILL);
+  wait_until([&] { return run_.output().find("checkpoint of rank 1 is back") != std::string::npos; }, 40, "it is back");
+  expect_progress();
+  EXPECT_THAT(run_.output(), testing::Not(HasSubstr("SIGABRT")));
+  disk.make_room();
+  await_sound();
+  expect_undisturbed_result();
+}
+
 TEST_F(Disk, CheckpointsOnADiskThatBecomesReadOnlyAreReportedAndTriedAgain) {
   SmallDisk disk(run_.folder() + "/checkpoint", megabytes);
   start();

@@ -69,6 +69,25 @@ TEST(Rescale, SurvivesTheLauncherAndGivesWayToAStop) {
   EXPECT_TRUE(run.leftovers().empty());
 }
 
+/// Where the world before is left, and the new one has no segments yet; and in the middle of `--now`.
+TEST(Rescale, SurvivesTheLauncherBetweenTwoWorlds) {
+  for (bool now : {false, true}) {
+    TrainingRun run(one_machine(100000));
+    run.start();
+    run.wait_for_step(20);
+    int launcher = run.status()["launchers"][0]["pid"].get<int>();
+    ctl(run, now ? std::vector<std::string>{"rescale", "--ranks", "3", "--wait", "0", "--now"}
+                 : std::vector<std::string>{"rescale", "--ranks", "3", "--wait", "0"});
+    std::string moment = now ? "is saved first" : "the world forms again with 3 ranks on node 0";
+    wait_until([&] { return run.output().find(moment) != std::string::npos; }, 60, moment);
+    ::kill(launcher, SIGKILL);
+    wait_until([&] { return run.status()["state"] == "training" && run.status()["cells"].size() == 3; }, 60, "3 ranks");
+    ctl(run, {"stop"});
+    EXPECT_EQ(run.wait(), 75) << run.output();
+    EXPECT_TRUE(run.leftovers().empty());
+  }
+}
+
 TEST(Rescale, ThatCannotBeIsRefusedAndChangesNothing) {
   TrainingRun run(one_machine(400));
   run.start();

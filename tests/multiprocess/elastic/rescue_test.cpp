@@ -53,6 +53,19 @@ TEST(Rescue, ASpareGoesOnFromTheMemoryOfTheReplica) {
   expect_nothing_left(run);
 }
 
+TEST(Rescue, OneOfThreeReplicasIsEnough) {
+  auto settings = elastic_settings({"elastic.min_ranks=1", "checkpoint.every_steps=100000"});
+  settings.insert(settings.end(), {"parallel.ranks=3", "parallel.replicas=3"});
+  NodesRun run(3, settings);
+  run.start();
+  run.first().wait_for_step(30, 150);
+  auto launchers = run.first().status()["launchers"];
+  for (int node : {1, 2}) ::kill(launchers[node]["keeper_pid"].get<int>(), SIGKILL);
+  EXPECT_EQ(run.wait_node(0), 0) << run.output(0);
+  EXPECT_GE(formed_again_from(run), 30u);
+  expect_nothing_left(run);
+}
+
 TEST(Rescue, SurvivesTheEndOfTheLauncherThatLeadsIt) {
   NodesRun run(3, with_replicas({"elastic.spare_nodes=1"}));
   run.start();
