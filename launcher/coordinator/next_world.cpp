@@ -85,7 +85,7 @@ NextWorld wished_world(const NextWorld& now, const WorldWish& wish, const std::v
   Members nodes = candidates(now.members, wish, spares);
   config::Config own = recipe;
   int& per_node = own.topology.ranks_per_node;
-  if (per_node == 0) per_node = std::max(recipe.parallel.ranks, wish.ranks);
+  if (per_node == 0) per_node = std::max({recipe.parallel.ranks, wish.ranks, now.parallel.ranks});
   config::Parallel parallel = now.parallel;
   if (wish.ranks > 0) parallel.ranks = wish.ranks;
   if (wish.expert_group > 0) parallel.expert_group = wish.expert_group;

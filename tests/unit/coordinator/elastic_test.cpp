@@ -89,6 +89,7 @@ TEST(WishedWorld, OnOneNodeHoldsWhatItIsAskedFor) {
   EXPECT_EQ(next.parallel.ranks, 8);
   EXPECT_THAT(next.members, ElementsAre(0));
   EXPECT_EQ(wished_world(next, {}, {}, recipe(2, 0, 0), check).parallel.ranks, 2) << "back to the recipe";
+  EXPECT_EQ(wished_world(next, {.replicas = 2}, {}, recipe(2, 0, 0), check).parallel.ranks, 8) << "after it has grown";
 }
 
 TEST(WishedWorld, SaysWhyItCannotBe) {
