@@ -128,6 +128,13 @@ void Crew::cancel_restarts() {
   for (ServiceProcess* service : everyone()) service->cancel_restart();
 }
 
+double Crew::checkpoint_grown() const {
+  double grown = 0;
+  for (const auto& service : services_)
+    if (service->id().kind == service::Kind::checkpoint) grown = std::max(grown, service->signs.grown);
+  return grown;
+}
+
 double Crew::private_bytes() const {
   double sum = 0;
   for (const ServiceProcess* service : everyone())

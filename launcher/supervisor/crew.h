@@ -101,6 +101,8 @@ class Crew {
   void ask_for_stacks();
   void cancel_restarts();
 
+  /// Seconds; when a checkpoint service here made progress last. 0: none has.
+  double checkpoint_grown() const;
   /// Sum of the memory that the services' processes hold for themselves alone, in bytes (shared segments excluded).
   double private_bytes() const;
 

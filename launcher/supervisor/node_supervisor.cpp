@@ -266,10 +266,7 @@ coordinator::NodeState NodeSupervisor::state() {
   state.parts = parts_durable_;
   state.restart_events = crew_.restart_events();
   state.epoch = epoch_.crew().progress();
-  double grown = 0;
-  for (const auto& process : crew_.all())
-    if (process->id().kind == service::Kind::checkpoint) grown = std::max(grown, process->signs.grown);
-  state.checkpoint_idle = now_seconds() - grown;
+  state.checkpoint_idle = now_seconds() - crew_.checkpoint_grown();
   state.settled = phase_ == Phase::rescuing && !crew_.any_worker_alive();
   for (auto& cell : state.cells)
     if (auto lost = lost_.find(cell.rank); lost != lost_.end()) cell.lost = lost->second;

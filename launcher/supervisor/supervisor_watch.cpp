@@ -56,10 +56,7 @@ void Supervisor::tick() {
 
 /// Seconds; when a checkpoint service of any node made progress last.
 double Supervisor::checkpoint_grown(double now) const {
-  double latest = now - nodes_.checkpoint_idle();
-  for (const auto& process : crew_.all())
-    if (process->id().kind == service::Kind::checkpoint) latest = std::max(latest, process->signs.grown);
-  return latest;
+  return std::max(crew_.checkpoint_grown(), now - nodes_.checkpoint_idle());
 }
 
 void Supervisor::watch_draining(double now) {
